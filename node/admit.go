@@ -32,7 +32,7 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	late := n.replicator.await(ctx, g.heads)
+	late := n.replicator.Await(ctx, g.heads)
 	for i, it := range items {
 		s := n.target(it)
 		// A position that was waited for while the slice was lost and won again may
@@ -59,15 +59,15 @@ type grounds struct {
 // admitHere admits into this peer's store. No promise to another candidate falls
 // between the question whether this peer acts and the write.
 func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
-	n.deciding.RLock()
-	defer n.deciding.RUnlock()
+	n.agreement.RLock()
+	defer n.agreement.RUnlock()
 	out := make([]verdict, len(items))
 	var here []store.Admission
 	var at []int
 	for i, it := range items {
 		s := n.target(it)
 		switch {
-		case !n.acts(s):
+		case !n.agreement.Acts(s):
 			out[i] = n.notActing(s)
 		case it.Depth > n.o.MaxDepth:
 			out[i] = verdict{answer: wire.ForwardAck_ANSWER_REFUSED,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
@@ -64,7 +65,7 @@ func tellLies(t *testing.T, n *Node, from string, all []*wire.Config) {
 func agreedRows(t *testing.T, n *Node) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	err := n.store.Metas(metaKeep, func(name string, v []byte) error { out[name] = string(v); return nil })
+	err := n.store.Metas(replica.MetaSets, func(name string, v []byte) error { out[name] = string(v); return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func poison(t *testing.T, st *db.Store, slices []partition.Slice, change func(*q
 		if err != nil {
 			t.Fatal(err)
 		}
-		metas[metaKeep+s.String()] = b
+		metas[replica.MetaSets+s.String()] = b
 	}
 	if err := st.SetMetas(metas); err != nil {
 		t.Fatal(err)

@@ -166,8 +166,8 @@ func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (part
 	t.Helper()
 	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
 	s := n.store.SliceOf(k)
-	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.Log.LogHead(s))
-	if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
+	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.LogHead(s))
+	if err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
 	return s, c
@@ -175,11 +175,11 @@ func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (part
 
 func has(t *testing.T, n *Node, s partition.Slice) bool {
 	t.Helper()
-	there, err := n.hasRows(s)
+	rows, _, err := n.store.SliceRows(s, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return there
+	return len(rows) > 0
 }
 
 // answering has the given peers answer in place of the network.
@@ -220,7 +220,7 @@ func TestAttackMemberDrops(t *testing.T) {
 	lost, _ := surplusAt(t, n, other, evil)
 	waitFor(t, "the copy that only the owner keeps is dropped", func() bool { return !has(t, n, lost) })
 	for range 5 { // of rounds that drop what they may
-		if err := n.dropSurplus(t.Context()); err != nil {
+		if err := n.tidier.DropSurplus(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/libp2p/go-libp2p/core/crypto"
 
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
@@ -71,7 +72,7 @@ func TestBackupAndRestore(t *testing.T) {
 	disk := vfs.NewMem()
 	s, write := backedUp(t, disk, 100)
 	defer s.Close()
-	if err := s.SetMetas(map[string][]byte{metaKeep + "x": []byte("a promise"), metaPlacement: []byte("who lives"),
+	if err := s.SetMetas(map[string][]byte{replica.MetaSets + "x": []byte("a promise"), replica.MetaPlacement: []byte("who lives"),
 		"budget": []byte("3")}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("%s: %q", k, had[k])
 		}
 	}
-	for name, want := range map[string]string{metaKeep + "x": "", metaPlacement: "", "budget": "3",
+	for name, want := range map[string]string{replica.MetaSets + "x": "", replica.MetaPlacement: "", "budget": "3",
 		metaRestored: restoredNew} {
 		b, err := got.Meta(name)
 		if string(b) != want || (want == "") != isNotExist(err) {

@@ -89,7 +89,7 @@ func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAns
 	for _, s := range w.Slices {
 		if sl := partition.Slice(s); n.quorum.Has(sl) {
 			held = append(held, sl)
-			a.Stale = a.Stale || !n.acts(sl) // it may lack what the owner wrote last
+			a.Stale = a.Stale || !n.agreement.Acts(sl) // it may lack what the owner wrote last
 		} else {
 			a.Missing = append(a.Missing, s)
 		}

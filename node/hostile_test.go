@@ -190,7 +190,7 @@ func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 			}
 		}
 	}
-	if !n.acts(ours) {
+	if !n.agreement.Acts(ours) {
 		t.Error("this peer does not act any more")
 	}
 }

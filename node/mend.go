@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
@@ -110,19 +111,9 @@ func (x *mending) allow(m *db.Mending) error {
 	x.quorum = quorum.New(quorum.Options{Self: x.id, Founder: s.Charter().Founder, Slices: x.slices,
 		Head: s.Log.LogHead})
 	if !m.Meta {
-		err := s.Metas(metaKeep, func(name string, v []byte) error {
-			sl, err := partition.ParseSlice(strings.TrimPrefix(name, metaKeep))
-			if err != nil {
-				return err
-			}
-			var aside *quorum.AsideError
-			if err := x.quorum.Load(sl, v); err != nil && !errors.As(err, &aside) {
-				return err
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("what was agreed about slices: %w", err)
+		aside := func(partition.Slice, *quorum.AsideError, string, []byte) {}
+		if err := replica.Load(s, x.quorum, aside); err != nil {
+			return err
 		}
 	}
 	if x.repair {
@@ -182,14 +173,14 @@ func (x *mending) seeTo(m *db.Mending) error {
 	}
 	rows := map[string][]byte{}
 	for sl, b := range x.quorum.Dirty() {
-		rows[metaKeep+sl.String()] = b
+		rows[replica.MetaSets+sl.String()] = b
 	}
 	if m.Meta {
-		rows = map[string][]byte{metaPlacement: nil, metaRestored: []byte(restoredNew)}
+		rows = map[string][]byte{replica.MetaPlacement: nil, metaRestored: []byte(restoredNew)}
 		if x.alone {
 			rows[metaRestored] = []byte(restoredNew + " " + restoredAlone)
 		}
-		err := s.Metas(metaKeep, func(name string, _ []byte) error {
+		err := s.Metas(replica.MetaSets, func(name string, _ []byte) error {
 			rows[name] = nil
 			return nil
 		})
@@ -207,8 +198,8 @@ func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error
 			continue
 		}
 		err := t.Rows(saved, func(rows []store.Row) error {
-			return halving(rows, func(rows []store.Row) error {
-				err := s.Log.ImportRows(sl, rows)
+			return replica.Halving(rows, func(rows []store.Row) error {
+				err := s.ImportRows(sl, rows)
 				if len(rows) == 1 && errors.Is(err, store.ErrRow) {
 					return nil // half of what it was made of is lost
 				}
@@ -243,7 +234,7 @@ func (x *mending) renewIdentity() error {
 
 // openStore opens the store, and mends it before if it is damaged and others have what was lost.
 func (n *Node) openStore(ctx context.Context) (err error) {
-	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.replicator.logged,
+	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.logged,
 		Ahead: n.ahead.saw, Damaged: n.sawDamage}
 	defer func() {
 		if n.o.FS != nil && n.store != nil {

@@ -20,7 +20,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/placement"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
+	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
@@ -28,8 +30,6 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 	"github.com/echo-node/echo-node/store/trash"
 )
-
-const metaPlacement = "territory"
 
 // Node is one peer. Open makes one, Run works until its context ends, Close
 // waits for everything. All methods are safe for concurrent use.
@@ -39,9 +39,7 @@ type Node struct {
 	id      string
 	charter partition.Charter
 	started time.Time
-	// joiner: this peer was told of others, so being alone means not having met
-	// them yet. heldBefore: it held slices when it was opened.
-	joiner, heldBefore bool
+	joiner  bool // this peer was told of others, so being alone means not having met them yet
 
 	store        *db.Store
 	index        *index.Index
@@ -54,49 +52,38 @@ type Node struct {
 
 	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
 
-	slices      []partition.Slice // all of the swarm's
-	placer      *placer           // nil in hash mode
-	placement   *placement.Placement
-	forward     *forwarder
-	lookups     chan partition.Slice // whose owner in another zone is wanted
-	credit      *creditGate
-	verdicts    verdictCounts
-	glance      glance
-	addresses   *addresses
-	neighbours  *neighbours
-	ahead       *clockAhead
-	trash       *trash.Trash
-	trashTidied time.Time // runTidying's alone
-	viewChanged chan struct{}
-	progress    progress
-	seeding     atomic.Int64 // seeds on their way: not idle
-	done        atomic.Bool  // WaitIdle has found the swarm idle
+	slices     []partition.Slice // all of the swarm's
+	placer     *placer           // nil in hash mode
+	placement  *placement.Placement
+	forward    *forwarder
+	lookups    chan partition.Slice // whose owner in another zone is wanted
+	credit     *creditGate
+	verdicts   verdictCounts
+	glance     glance
+	addresses  *addresses
+	neighbours *neighbours
+	ahead      *clockAhead
+	trash      *store.Trash
+	progress   progress
+	seeding    atomic.Int64 // seeds on their way: not idle
+	done       atomic.Bool  // WaitIdle has found the swarm idle
 
-	// Who keeps what. deciding is held for writing while something is agreed and
-	// written down, for reading from the question whether this peer acts, or
-	// follows, to the end of the write that it allows.
+	// Who keeps what; see package replica.
 	quorum     *quorum.Machine
-	deciding   sync.RWMutex
-	decisions  sync.Mutex                            // of undecided alone
-	undecided  []*decision                           // wait for deciding
-	mine       map[partition.Slice]quorum.ReplicaSet // owned slices as the crawler knows them; under deciding
-	replicator *replicator
-	received   receiving
-	resting    map[partition.Slice]time.Time // runHandover's alone: since when nothing new is fetched there
-	moving     atomic.Int64                  // owned slices that others should keep
-	leaving    atomic.Bool
-	informed   atomic.Bool // some member has told all ReplicaSets that it knows
-	telling    sync.WaitGroup
-	leaseKick  chan struct{}
+	replicator *replicate.Replicator
+	agreement  *replica.Agreement
+	elections  *replica.Elections
+	handover   *replica.Handover
+	receiver   *replica.Receiver
+	tidier     *replica.Tidier
+	repairs    *replica.Repairs
+	follows    *follows
+	replicated replica.Counts
 	damaged    chan error // the store turned out to be; see watchDamage
 	disk       *diskGauge
-	tidyKick   chan struct{}
-	repairKick chan struct{}
 
 	count struct {
-		linksOut, linksIn, refused, refusedRows, rowsLeft, rowsAhead atomic.Int64
-		trashFull, repaired, copiesCut, restarts                     atomic.Int64
-		wordsUnheard, wordsConfirmed, replicaSetsAside               atomic.Int64
+		linksOut, linksIn, refused, rowsAhead, copiesCut, restarts atomic.Int64
 	}
 	backups   backups
 	closing   atomic.Bool // Close was called
@@ -200,12 +187,10 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(),
-		viewChanged: make(chan struct{}, 1), lookups: make(chan partition.Slice, lookupQueue),
-		credit:    newCreditGate(o.Credit),
-		leaseKick: make(chan struct{}, 1), damaged: make(chan error, 1), disk: o.newDiskGauge(),
-		tidyKick: make(chan struct{}, 1), repairKick: make(chan struct{}, 1)}
-	n.replicator, n.addresses, n.neighbours, n.ahead = newReplicator(n), newAddresses(n), newNeighbours(n),
-		newClockAhead(n)
+		lookups: make(chan partition.Slice, lookupQueue),
+		credit:  newCreditGate(o.Credit),
+		damaged: make(chan error, 1), disk: o.newDiskGauge()}
+	n.addresses, n.neighbours, n.ahead = newAddresses(n), newNeighbours(n), newClockAhead(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -250,19 +235,20 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := n.openPlacement(); err != nil {
 		return nil, err
 	}
-	if err := n.openQuorum(); err != nil {
+	replicas := n.replicaOptions()
+	if err := n.openAgreement(replicas); err != nil {
 		return nil, err
 	}
 	if err := n.openCrawler(); err != nil {
 		return nil, err
 	}
 	n.forward, n.disk.owed = newForwarder(n), n.diskOwed
-	n.deciding.Lock()
-	n.recrawl(nil, n.ownedNow())
-	n.deciding.Unlock()
+	n.follows.crawler, n.follows.forward = n.crawler, n.forward
+	n.agreement.Recrawl()
 	if err := n.openOverlay(ctx, key); err != nil {
 		return nil, err
 	}
+	n.openReplicas(replicas)
 	n.dht.SetHolds(n.holdsOutside)
 	n.dht.Handle(n.admitRequest)
 	return n, nil
@@ -309,7 +295,7 @@ func (o Options) indexDir() string {
 
 func (n *Node) openPlacement() error {
 	n.placement = placement.New(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
-	b, err := n.store.Meta(metaPlacement)
+	b, err := n.store.Meta(replica.MetaPlacement)
 	if isNotExist(err) || err == nil && len(b) == 0 {
 		return nil
 	}
@@ -349,10 +335,10 @@ func (n *Node) openCrawler() error {
 	if n.placer != nil {
 		place = n.placer.place
 	}
-	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.fetches,
+	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.agreement.Fetches,
 		Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
 		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log,
-		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.committed, Budgeted: social.Budgeted,
+		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.replicator.Committed, Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk,
 			DiskFull: n.disk.full, Hours: o.Hours}})
 	return err
@@ -445,20 +431,20 @@ func (n *Node) Run(outer context.Context) error {
 	part("forward", n.forward.run)
 	part("zones", n.runZones)
 	part("view", n.followView)
-	part("leases", n.runLeases)
-	part("campaigns", n.runCampaigns)
-	part("proposals", n.runProposals)
-	part("ship", n.replicator.run)
-	part("hand-over", n.runHandover)
-	part("tidying", n.runTidying)
-	part("repair", n.restarted("repair", n.runRepair))
+	part("leases", n.elections.RunLeases)
+	part("campaigns", n.elections.RunCampaigns)
+	part("proposals", n.elections.RunProposals)
+	part("ship", n.runReplicator)
+	part("hand-over", n.handover.Run)
+	part("tidying", n.tidier.Run)
+	part("repair", n.restarted("repair", n.repairs.Run))
 	part("addresses", n.addresses.run)
 	part("limits", n.restarted("limits", n.followLimits))
 	part("streams", n.restarted("streams", n.listen))
 	part("watchdog", n.watch)
 	part("progress", n.runProgress)
 	part("damage", n.watchDamage)
-	part("recall", n.restarted("recall", n.runRecall))
+	part("recall", n.restarted("recall", n.repairs.RunRecall))
 	if n.o.Scrub > 0 {
 		part("scrub", n.restarted("scrub", n.runScrub))
 	}
@@ -468,7 +454,7 @@ func (n *Node) Run(outer context.Context) error {
 	err := g.Wait()
 	cancel()
 	<-ended
-	n.telling.Wait()
+	n.elections.Wait()
 	return n.explain(err)
 }
 
@@ -485,29 +471,16 @@ func (n *Node) followView(ctx context.Context) error {
 			n.placement.SetZone(n.dht.Zone())
 			if n.placement.SetView(v, time.Now()) {
 				n.log.Info("members", "live", len(v.Members()))
-				if err := n.placementChanged(); err != nil {
+				if err := n.handover.ViewChanged(); err != nil {
 					return err
 				}
 			} else {
 				n.forward.reread() // who is back is tried at once
 			}
-			n.replicator.retryAll()
-			n.kickLeases()
+			n.replicator.RetryAll()
+			n.agreement.KickLeases()
 		}
 	}
-}
-
-// placementChanged acts on a new effective view.
-func (n *Node) placementChanged() error {
-	if err := n.persistPlacement(); err != nil {
-		return err
-	}
-	n.forward.reread()
-	select {
-	case n.viewChanged <- struct{}{}:
-	default:
-	}
-	return nil
 }
 
 // Close releases everything and waits. It is safe to call twice, and after a

@@ -94,7 +94,7 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	}
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
-	if n.replicator.await(ctx, map[partition.Slice]uint64{sl: head})[sl] ||
+	if n.replicator.Await(ctx, map[partition.Slice]uint64{sl: head})[sl] ||
 		under.Compare(n.quorum.ReplicaSet(sl)) != 0 {
 		return false, 0, fmt.Errorf("%w: no majority of the replicas has it yet; say it again", api.ErrUnavailable)
 	}
@@ -104,9 +104,9 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 // overruleNow is the write. No promise to another candidate falls between the
 // question whether this peer acts and it.
 func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum.ReplicaSet, error) {
-	n.deciding.RLock()
-	defer n.deciding.RUnlock()
-	if !n.acts(sl) {
+	n.agreement.RLock()
+	defer n.agreement.RUnlock()
+	if !n.agreement.Acts(sl) {
 		return 0, quorum.ReplicaSet{}, fmt.Errorf("%w: this peer does not act in %s now", api.ErrUnavailable, sl)
 	}
 	var err error

@@ -487,7 +487,7 @@ func (n *Node) serveQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer
 	a.Missing = appendSlices(a.Missing, res.Missing)
 	// A replica that does not act may lack what its owner wrote last.
 	a.Total, a.Stale = res.Total, n.indexLag() > 0 ||
-		slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.acts(s) })
+		slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !n.agreement.Acts(s) })
 	for _, h := range res.Hits {
 		w := &wire.Hit{
 			Key: string(h.Key), Post: h.Post, Slice: sliceOn(h.Slice), Score: h.Score, Kind: h.Kind, Lang: h.Lang,

@@ -2,8 +2,16 @@ package node
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 
+	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/replica"
+	"github.com/echo-node/echo-node/node/replica/quorum"
+	"github.com/echo-node/echo-node/node/replica/replicate"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/index"
 )
 
 // asking is message.Peers.
@@ -13,3 +21,106 @@ type asking func(ctx context.Context, peer string, req *wire.Request) (*wire.Res
 func (f asking) Call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
 	return f(ctx, peer, req)
 }
+
+// follows is replica.Rest.
+type follows struct {
+	addresses  *addresses
+	index      *index.Index
+	crawler    *crawler.Crawler // nil while the peer is being opened, as forward
+	forward    *forwarder
+	overrules  func(peer string) bool
+	admissible func(k partition.Key) error
+	maxDepth   int
+	log        *slog.Logger
+}
+
+func (f *follows) Gained(gained []partition.Slice) { f.addresses.gained(gained) }
+func (f *follows) Keep(owned []partition.Slice)    { f.index.Keep(owned) }
+func (f *follows) Reread()                         { f.forward.reread() }
+func (f *follows) Overrules(peer string) bool      { return f.overrules(peer) }
+
+var errDeep = errors.New("deeper than --max-depth")
+
+func (f *follows) MayAdmit(k partition.Key, depth int) error {
+	if depth > f.maxDepth {
+		return errDeep
+	}
+	return f.admissible(k)
+}
+
+// Recrawl tells the crawler and the forwarder which slices are owned now.
+func (f *follows) Recrawl(all, lost, gained []partition.Slice) {
+	if f.crawler == nil || f.forward == nil {
+		return // being opened
+	}
+	if len(lost) > 0 {
+		out := make(map[partition.Slice]bool, len(lost))
+		for _, s := range lost {
+			out[s] = true
+		}
+		rest := make([]partition.Slice, 0, len(all))
+		for _, s := range all {
+			if !out[s] {
+				rest = append(rest, s)
+			}
+		}
+		f.crawler.SetSlices(rest)
+	}
+	if len(gained) > 0 {
+		f.crawler.SetSlices(all)
+		f.log.Debug("slices gained", "slices", len(gained))
+	}
+	f.forward.reread()
+}
+
+// replicaOptions are what the parts of package replica work with.
+func (n *Node) replicaOptions() replica.Options {
+	n.follows = &follows{addresses: n.addresses, index: n.index, overrules: n.overrules, admissible: n.admissible,
+		maxDepth: n.o.MaxDepth, log: n.log}
+	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
+		Head: n.store.LogHead})
+	n.replicator = replicate.New(replicate.Options{Self: n.id, Quorum: n.quorum, Store: n.store,
+		Placement: n.placement, Peers: asking(n.call), Logger: n.log})
+	return replica.Options{Self: n.id, Charter: n.charter, Slices: n.slices, Quorum: n.quorum, Store: n.store,
+		Trash: n.trash, Placement: n.placement, Replicator: n.replicator, Peers: asking(n.call), Rest: n.follows,
+		Logger: n.log, Counts: &n.replicated, Started: n.started, OrphanAfter: n.o.OrphanAfter}
+}
+
+// openAgreement restores what was agreed about the slices. In a store restored from a
+// backup all rows are those of forks; see Restore.
+func (n *Node) openAgreement(o replica.Options) error {
+	restored, marked, err := n.restored()
+	if err != nil {
+		return err
+	}
+	n.agreement = replica.NewAgreement(o)
+	if err := n.agreement.Open(!marked); err != nil || marked {
+		return err
+	}
+	return n.store.SetMeta(metaRestored, []byte(restored)) // with what Open wrote; until then that is done again
+}
+
+// openReplicas makes the other parts of package replica, which work with all of the peer.
+func (n *Node) openReplicas(o replica.Options) {
+	o.Crawler, o.Joiner = n.crawler, n.joiner
+	n.elections = replica.NewElections(o, n.agreement)
+	n.handover = replica.NewHandover(o, n.agreement, n.elections)
+	n.receiver = replica.NewReceiver(o, n.agreement)
+	n.tidier = replica.NewTidier(o, n.agreement, n.receiver)
+	n.repairs = replica.NewRepairs(o, n.agreement, n.receiver)
+}
+
+// logged is store.Options.Logged.
+func (n *Node) logged(s partition.Slice) {
+	if n.replicator != nil {
+		n.replicator.Logged(s)
+	}
+}
+
+// runReplicator brings the logs of the slices owned here to their other replicas.
+func (n *Node) runReplicator(ctx context.Context) error { return n.replicator.Run(ctx, n.agreement) }
+
+// HandOver gives this peer's slices to the other replicas, so that it can stop
+// without the crawl stopping anywhere; until ctx ends. It answers how many it
+// could not give away.
+func (n *Node) HandOver(ctx context.Context) int { return n.handover.Leave(ctx) }

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/dht"
-	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )
@@ -104,11 +104,11 @@ func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bo
 	if err != nil {
 		return records, err
 	}
-	rows := map[string][]byte{metaPlacement: nil, metaRestored: []byte(restoredNew)}
+	rows := map[string][]byte{replica.MetaPlacement: nil, metaRestored: []byte(restoredNew)}
 	if alone {
 		rows[metaRestored] = []byte(restoredNew + " " + restoredAlone)
 	}
-	err = s.Metas(metaKeep, func(name string, _ []byte) error {
+	err = s.Metas(replica.MetaSets, func(name string, _ []byte) error {
 		rows[name] = nil
 		return nil
 	})
@@ -141,14 +141,8 @@ func (n *Node) restored() (what string, marked bool, err error) {
 // mayRun refuses a restored peer that keeps nothing yet and has nobody to join.
 func (n *Node) mayRun(join []string) error {
 	what, _, err := n.restored()
-	if err != nil || what != restoredJoins || n.heldBefore || len(join) > 0 {
+	if err != nil || what != restoredJoins || n.agreement.HeldBefore() || len(join) > 0 {
 		return err
 	}
 	return fmt.Errorf("%s was restored from a backup: give --join with a peer of the swarm %s, or restore it with --alone if none is left", n.o.Dir, n.charter.Name)
-}
-
-// hasRows says whether anything of s is in the store.
-func (n *Node) hasRows(s partition.Slice) (bool, error) {
-	rows, _, err := n.store.Log.SliceRows(s, nil, 1)
-	return len(rows) > 0, err
 }

@@ -176,7 +176,7 @@ func wholeZone(n *Node, from string, req *wire.Request) (*call.Refusal, string) 
 func ownersDigest(n *Node, from string, req *wire.Request) (*call.Refusal, string) {
 	c := req.GetCompare()
 	s := partition.Slice(c.GetSlice())
-	if c.GetDrop() != nil || n.quorum.Owner(s) == from || n.lacking(s, from) {
+	if c.GetDrop() != nil || n.quorum.Owner(s) == from || n.repairs.Lacking(s, from) {
 		return nil, ""
 	}
 	why := fmt.Sprintf("%s is not yours by what this peer knows", s)

@@ -28,8 +28,8 @@ func acquaint(t *testing.T, o Options) speakers {
 	all := n.charter.Slices()
 	agree := func(s partition.Slice, owner string, replicas ...string) {
 		t.Helper()
-		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.Log.LogHead(s))
-		if err := n.decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
+		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.LogHead(s))
+		if err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 			t.Fatal(err)
 		}
 	}

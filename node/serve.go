@@ -51,22 +51,22 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		a, err := n.serveStatus()
 		return &wire.Response{Body: &wire.Response_Status{Status: a}}, err
 	case *wire.Request_Lease:
-		a, err := n.serveLease(from, b.Lease)
+		a, err := n.elections.ServeLease(from, b.Lease)
 		return &wire.Response{Body: &wire.Response_Lease{Lease: a}}, err
 	case *wire.Request_Ballots:
-		a, err := n.serveBallots(from, b.Ballots)
+		a, err := n.elections.ServeBallots(from, b.Ballots)
 		return &wire.Response{Body: &wire.Response_Ballots{Ballots: a}}, err
 	case *wire.Request_Configs:
-		a, err := n.serveReplicaSets(from, b.Configs)
+		a, err := n.receiver.ServeReplicaSets(from, b.Configs)
 		return &wire.Response{Body: &wire.Response_Configs{Configs: a}}, err
 	case *wire.Request_Ship:
-		a, err := n.serveReplicate(from, b.Ship)
+		a, err := n.receiver.ServeReplicate(from, b.Ship)
 		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}, err
 	case *wire.Request_Compare:
-		a, err := n.serveCompare(from, b.Compare)
+		a, err := n.repairs.ServeCompare(from, b.Compare)
 		return &wire.Response{Body: &wire.Response_Compare{Compare: a}}, err
 	case *wire.Request_Unite:
-		a, err := n.serveReconcile(ctx, from, b.Unite)
+		a, err := n.receiver.ServeReconcile(ctx, from, b.Unite)
 		return &wire.Response{Body: &wire.Response_Unite{Unite: a}}, err
 	case *wire.Request_Turns:
 		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil

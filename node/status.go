@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,7 @@ func (n *Node) Status() api.Status {
 	all, st := n.store.Stats(), n.store.StatsOf(func(s partition.Slice) bool { return mine[s] })
 	live, _ := n.placement.Views()
 	now := time.Now()
-	acting, shipping := n.quorum.Active(owned, now), n.replicator.lagging(owned)
+	acting, shipping := n.quorum.Active(owned, now), n.replicator.Lagging(owned)
 	s := api.Status{
 		Membership: n.Membership(),
 		ID:         n.id, Swarm: n.charter.Name, Charter: n.charter.Digest(), Version: n.o.Version,
@@ -33,7 +32,7 @@ func (n *Node) Status() api.Status {
 		Records: st.Records, Keys: st.Keys, Pending: st.Pending, Due: int64(c.ReadyKeys), Fetching: c.Fetching,
 		Outbox: st.Outbox,
 		Slices: acting, SlicesAwaited: len(owned) - acting, SlicesTotal: len(n.slices),
-		SlicesKept: len(n.quorum.Kept()), SlicesMoving: int(n.moving.Load()), SlicesReplicating: shipping,
+		SlicesKept: len(n.quorum.Kept()), SlicesMoving: n.handover.Moving(), SlicesReplicating: shipping,
 		Peers:    len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
 		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops,
@@ -58,37 +57,6 @@ func (n *Node) Status() api.Status {
 	s.Idle = s.Pending == 0 && s.Fetching == 0 && s.Outbox == 0 && s.SlicesAwaited == 0 && s.SlicesReplicating == 0 &&
 		len(n.quorum.Diverged()) == 0 && n.seeding.Load() == 0
 	return s
-}
-
-// lagging counts the slices of which a live replica does not have all of the log.
-func (r *replicator) lagging(owned []partition.Slice) (n int) {
-	type slice struct {
-		replicas []string
-		head     uint64
-	}
-	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
-	for i, s := range owned {
-		all[i] = slice{r.n.quorum.ReplicaSet(s).Replicas, r.n.store.Log.LogHead(s)}
-	}
-	live, _ := r.n.placement.Views()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, s := range owned {
-		sh := r.slices[s]
-		if slices.ContainsFunc(all[i].replicas, func(k string) bool {
-			if k == r.n.id {
-				return false
-			}
-			if sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= all[i].head {
-				return false
-			}
-			_, alive := live.Find(k)
-			return alive
-		}) {
-			n++
-		}
-	}
-	return n
 }
 
 // statusWait is how long Status waits for what has to be read from the disk or the

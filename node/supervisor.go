@@ -84,8 +84,8 @@ const (
 // watch is the watchdog.
 func (n *Node) watch(ctx context.Context) error {
 	return n.watchOver(ctx, func() {
-		n.deciding.RLock()
-		defer n.deciding.RUnlock()
+		n.agreement.RLock()
+		defer n.agreement.RUnlock()
 	})
 }
 

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -11,8 +9,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/node/api"
-	"github.com/echo-node/echo-node/node/replica/message"
-	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/trash"
@@ -20,12 +16,9 @@ import (
 
 // Defaults of the trash.
 const (
-	Undelete      = 7 * 24 * time.Hour
-	UndeleteMax   = 1 << 30          // bytes
-	trashEvery    = 10 * time.Second // how often it is looked at
-	trashFolder   = "trash"
-	whySurplus    = "surplus"
-	whyReconciled = "united"
+	Undelete    = 7 * 24 * time.Hour
+	UndeleteMax = 1 << 30 // bytes
+	trashFolder = "trash"
 )
 
 // TrashDir is where the data directory dir has its trash.
@@ -54,94 +47,6 @@ func WantBack(dir string, of ...partition.Slice) ([]trash.Trashed, error) {
 	return wanted, err
 }
 
-// keepTrash puts the copy of s, which is whole, into the trash before it is dropped. false:
-// that failed, and the copy stays for now.
-func (n *Node) keepTrash(s partition.Slice, why string) bool {
-	err := n.trash.Put(n.store.Log, s, why, time.Now())
-	switch {
-	case errors.Is(err, trash.ErrFull):
-		n.count.trashFull.Add(1)
-		n.log.Debug("a copy is dropped that the trash has no room for", "slice", s, "err", err)
-	case err != nil:
-		n.log.Warn("a copy cannot be put into the trash and is not dropped", "slice", s, "err", err)
-		return false
-	}
-	return true
-}
-
-// tidyTrash takes out what is too old and gives back what a person wants back.
-func (n *Node) tidyTrash(ctx context.Context, now time.Time) error {
-	if now.Sub(n.trashTidied) >= trashEvery {
-		n.trashTidied = now
-		if err := n.trash.Tidy(now); err != nil {
-			n.log.Warn("trash", "err", err)
-			return nil
-		}
-	}
-	for _, x := range n.trash.List() {
-		if !x.Wanted {
-			continue
-		}
-		given, err := n.giveBack(ctx, x)
-		if err != nil {
-			return err
-		}
-		if !given {
-			continue
-		}
-		n.log.Info("a dropped copy is given back", "slice", x.Slice, "dropped", x.At)
-		if err := n.trash.Remove(x); err != nil {
-			n.log.Warn("trash", "err", err)
-		}
-	}
-	return nil
-}
-
-// giveBack reconciles the rows of x with those of the slice's present owner; this peer's own
-// old copy it believes. false: not now. Giving them again changes nothing more, so a crash
-// in the middle loses nothing. The error is the store's.
-func (n *Node) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
-	owner := n.quorum.Owner(x.Slice)
-	if owner != n.id && !n.placement.Alive(owner) || owner == n.id && !n.acts(x.Slice) {
-		return false, nil
-	}
-	err := n.trash.Rows(x, func(rows []store.Row) error {
-		if owner == n.id {
-			return n.takeBack(x.Slice, rows)
-		}
-		if !n.sendRows(ctx, owner, x.Slice, message.Rows(rows)) {
-			return errLater
-		}
-		return nil
-	})
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, errLater):
-		return false, nil
-	case errors.Is(err, store.ErrRow) || errors.Is(err, store.ErrDamaged):
-		n.log.Warn("a dropped copy cannot be given back", "slice", x.Slice, "err", err)
-		return false, nil
-	}
-	return false, err
-}
-
-var errLater = errors.New("not now")
-
-// takeBack merges rows of a slice that this peer acts in.
-func (n *Node) takeBack(s partition.Slice, rows []store.Row) error {
-	n.deciding.RLock()
-	defer n.deciding.RUnlock()
-	if !n.acts(s) {
-		return errLater
-	}
-	if err := n.importRows(s, rows); err != nil {
-		return err
-	}
-	n.crawler.Wake(s)
-	return nil
-}
-
 func (n *Node) trashStatus() (t api.Trash) {
 	for _, x := range n.trash.List() {
 		t.Slices++
@@ -151,15 +56,4 @@ func (n *Node) trashStatus() (t api.Trash) {
 		}
 	}
 	return t
-}
-
-// mayDrop is this peer's word that it has s, so that peer may drop its copy: as the owner,
-// that no successor is under way and that the copy is not counted on; as another replica,
-// that its own copy is whole.
-func (n *Node) mayDrop(peer string, s partition.Slice, c quorum.ReplicaSet) bool {
-	if n.quorum.Owner(s) == n.id {
-		return n.quorum.InForce(s, c) && !n.replicator.counts(s, peer)
-	}
-	own := n.quorum.ReplicaSet(s)
-	return own.Compare(c) == 0 && own.Has(n.id) && n.quorum.Has(s)
 }

@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"context"
@@ -15,6 +15,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/replog"
 )
+
+// Receiver takes what other peers bring: logs and copies of the slices that they own, rows of
+// other copies, and their word about ReplicaSets.
+type Receiver struct {
+	o         Options
+	agreement *Agreement
+	received  receiving
+}
+
+// NewReceiver makes a Receiver.
+func NewReceiver(o Options, a *Agreement) *Receiver { return &Receiver{o: o, agreement: a} }
 
 // receiving has one message of each replicator applied at a time: a message sent
 // again may meet the first.
@@ -38,22 +49,22 @@ func (r *receiving) lock(peer string) (unlock func()) {
 	return m.Unlock
 }
 
-// serveReplicate is the replica's side of replicating. What it answers is durable. No
+// ServeReplicate is the replica's side of replicating. What it answers is durable. No
 // promise to a candidate falls between what is looked up and what is applied:
 // whoever is promised to knows of all that was ever acknowledged here.
-func (n *Node) serveReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
-	if !n.placement.Alive(from) {
+func (r *Receiver) ServeReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
+	if !r.o.Placement.Alive(from) {
 		return nil, call.Busy("not a member in this peer's view yet", time.Second)
 	}
-	defer n.received.lock(from)()
-	if err := n.cut(from, m.Pieces); err != nil {
+	defer r.received.lock(from)()
+	if err := r.cut(from, m.Pieces); err != nil {
 		return nil, err
 	}
-	out, whole, err := n.apply(from, m.Pieces)
+	out, whole, err := r.apply(from, m.Pieces)
 	if err != nil || len(whole) == 0 {
 		return out, err
 	}
-	return out, n.finishCopies(from, m.Pieces, whole, out)
+	return out, r.finishCopies(from, m.Pieces, whole, out)
 }
 
 func chunkSet(p *wire.Piece) quorum.ReplicaSet {
@@ -61,28 +72,28 @@ func chunkSet(p *wire.Piece) quorum.ReplicaSet {
 }
 
 // cut takes what dead generations wrote off the logs that are to be followed.
-func (n *Node) cut(from string, ps []*wire.Piece) error {
+func (r *Receiver) cut(from string, ps []*wire.Piece) error {
 	needed := false
 	for _, p := range ps {
-		needed = needed || n.quorum.Follows(partition.Slice(p.Slice), from, chunkSet(p)).Cut
+		needed = needed || r.o.Quorum.Follows(partition.Slice(p.Slice), from, chunkSet(p)).Cut
 	}
 	if !needed {
 		return nil
 	}
 	var failed error
-	err := n.decide(func() {
+	err := r.agreement.Decide(func() {
 		for _, p := range ps {
 			s := partition.Slice(p.Slice)
-			st := n.quorum.Follows(s, from, chunkSet(p))
+			st := r.o.Quorum.Follows(s, from, chunkSet(p))
 			if !st.Cut {
 				continue
 			}
-			if n.store.Log.LogHead(s) != st.Head {
-				if failed = n.store.Log.ResetLog(s, st.Head); failed != nil {
+			if r.o.Store.LogHead(s) != st.Head {
+				if failed = r.o.Store.ResetLog(s, st.Head); failed != nil {
 					return
 				}
 			}
-			n.quorum.Copied(s)
+			r.o.Quorum.Copied(s)
 		}
 	})
 	return errors.Join(failed, err)
@@ -90,16 +101,16 @@ func (n *Node) cut(from string, ps []*wire.Piece) error {
 
 // apply merges what can be merged at once; whole are the indices of chunks
 // that end a copy.
-func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole []int, err error) {
-	n.deciding.RLock()
-	defer n.deciding.RUnlock()
+func (r *Receiver) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole []int, err error) {
+	r.agreement.RLock()
+	defer r.agreement.RUnlock()
 	now := time.Now()
 	out = &wire.ShipAnswer{Stances: make([]*wire.Stance, len(ps))}
 	var chunks []store.LogChunk
 	var at []int
 	for i, p := range ps {
 		s := partition.Slice(p.Slice)
-		st := n.quorum.Follows(s, from, chunkSet(p))
+		st := r.o.Quorum.Follows(s, from, chunkSet(p))
 		w := &wire.Stance{Ok: st.OK && !st.Cut, Behind: st.Behind, Stray: st.Diverged, Whole: st.Whole, Head: st.Head}
 		if st.Newer != nil {
 			w.Newer = message.Set(s, *st.Newer)
@@ -108,7 +119,7 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 		if !w.Ok || w.Stray {
 			continue
 		}
-		n.quorum.Fed(s, now)
+		r.o.Quorum.Fed(s, now)
 		switch p.Kind {
 		case wire.Piece_KIND_TAIL:
 			if st.Whole && st.Head == p.From && p.To > p.From {
@@ -116,8 +127,8 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 					append(at, i)
 			}
 		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
-			if err := n.importRows(s, message.RowsOf(p.Rows)); err != nil {
-				return nil, nil, n.refusedRows(from, err)
+			if err := r.importRows(s, message.RowsOf(p.Rows)); err != nil {
+				return nil, nil, r.refusedRows(from, err)
 			}
 			if p.Kind == wire.Piece_KIND_COPIED {
 				whole = append(whole, i)
@@ -127,8 +138,8 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 	if len(chunks) == 0 {
 		return out, whole, nil
 	}
-	if err := n.applyLogs(now, chunks); err != nil {
-		return nil, nil, n.refusedRows(from, err)
+	if err := r.applyLogs(now, chunks); err != nil {
+		return nil, nil, r.refusedRows(from, err)
 	}
 	for j, i := range at {
 		out.Stances[i].Head = chunks[j].To
@@ -138,36 +149,29 @@ func (n *Node) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole
 
 // applyLogs halves what is refused: each log chunk is within the caps, but what
 // they expand to together may not be.
-func (n *Node) applyLogs(now time.Time, ps []store.LogChunk) error {
-	return halving(ps, func(ps []store.LogChunk) error { return n.store.Log.ApplyLog(now, ps...) })
+func (r *Receiver) applyLogs(now time.Time, ps []store.LogChunk) error {
+	return Halving(ps, func(ps []store.LogChunk) error { return r.o.Store.ApplyLog(now, ps...) })
 }
 
 // importRows halves a page that is refused: what it expands to has a cap, and
 // one site's text can expand a thousandfold.
-func (n *Node) importRows(s partition.Slice, rows []store.Row) error {
-	return halving(rows, func(rows []store.Row) error { return n.store.Log.ImportRows(s, rows) })
+func (r *Receiver) importRows(s partition.Slice, rows []store.Row) error {
+	return Halving(rows, func(rows []store.Row) error { return r.o.Store.ImportRows(s, rows) })
 }
 
 // bringRows takes what a member that does not keep s may bring.
-func (n *Node) bringRows(s partition.Slice, rows []store.Row, from string) error {
-	by := replog.Bringer{Peer: from, Overrules: n.overrules(from), Allow: func(k partition.Key, depth int) error {
-		if depth > n.o.MaxDepth {
-			return errDeep
-		}
-		return n.admissible(k)
-	}}
-	return halving(rows, func(rows []store.Row) error {
-		b, err := n.store.Log.BringRows(s, rows, time.Now(), by)
-		n.count.rowsLeft.Add(int64(b.Left))
+func (r *Receiver) bringRows(s partition.Slice, rows []store.Row, from string) error {
+	by := store.Bringer{Peer: from, Overrules: r.o.Rest.Overrules(from), Allow: r.o.Rest.MayAdmit}
+	return Halving(rows, func(rows []store.Row) error {
+		b, err := r.o.Store.BringRows(s, rows, time.Now(), by)
+		r.o.Counts.RowsLeft.Add(int64(b.Left))
 		return err
 	})
 }
 
-var errDeep = errors.New("deeper than --max-depth")
-
-// halving takes all at once, or where they are refused in halves, in order; one
+// Halving takes all at once, or where they are refused in halves, in order; one
 // alone that is refused is.
-func halving[T any](all []T, take func([]T) error) error {
+func Halving[T any](all []T, take func([]T) error) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -176,72 +180,72 @@ func halving[T any](all []T, take func([]T) error) error {
 		return err
 	}
 	half := len(all) / 2
-	if err := halving(all[:half], take); err != nil {
+	if err := Halving(all[:half], take); err != nil {
 		return err
 	}
-	return halving(all[half:], take)
+	return Halving(all[half:], take)
 }
 
 // refusedRows tells what the sender did wrong from what our disk did.
-func (n *Node) refusedRows(from string, err error) error {
+func (r *Receiver) refusedRows(from string, err error) error {
 	if errors.Is(err, store.ErrRow) || errors.Is(err, store.ErrGap) {
-		n.count.refusedRows.Add(1)
-		n.log.Warn("rows refused", "peer", from, "err", err)
+		r.o.Counts.RefusedRows.Add(1)
+		r.o.Logger.Warn("rows refused", "peer", from, "err", err)
 		return &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: err.Error(), After: time.Second}
 	}
 	return fmt.Errorf("replicate: %w", err)
 }
 
 // finishCopies notes that copies are whole from here on.
-func (n *Node) finishCopies(from string, ps []*wire.Piece, whole []int, out *wire.ShipAnswer) error {
+func (r *Receiver) finishCopies(from string, ps []*wire.Piece, whole []int, out *wire.ShipAnswer) error {
 	var failed error
-	err := n.decide(func() {
+	err := r.agreement.Decide(func() {
 		for _, i := range whole {
 			s := partition.Slice(ps[i].Slice)
-			st := n.quorum.Follows(s, from, chunkSet(ps[i]))
+			st := r.o.Quorum.Follows(s, from, chunkSet(ps[i]))
 			if !st.OK || st.Diverged { // something was agreed meanwhile: it comes again
 				out.Stances[i].Ok = false
 				continue
 			}
-			if n.store.Log.LogHead(s) != ps[i].To {
-				if failed = n.store.Log.ResetLog(s, ps[i].To); failed != nil {
+			if r.o.Store.LogHead(s) != ps[i].To {
+				if failed = r.o.Store.ResetLog(s, ps[i].To); failed != nil {
 					return
 				}
 			}
-			n.quorum.Copied(s)
+			r.o.Quorum.Copied(s)
 			out.Stances[i].Whole, out.Stances[i].Head = true, ps[i].To
 		}
 	})
 	return errors.Join(failed, err)
 }
 
-// serveReplicaSets hears what a member says was decided, and tells what the asker
+// ServeReplicaSets hears what a member says was decided, and tells what the asker
 // does not know, or what is known of the slices that it names. A host that is no
 // member is not heard.
-func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
+func (r *Receiver) ServeReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
 	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
 		words := message.SetsOf(m.Decided)
-		if !n.placement.Alive(from) {
-			n.count.wordsUnheard.Add(int64(len(words)))
+		if !r.o.Placement.Alive(from) {
+			r.o.Counts.WordsUnheard.Add(int64(len(words)))
 			return nil, call.Busy("not a member in this peer's view yet", time.Second)
 		}
-		if err := n.hear(from, words); err != nil {
+		if err := r.agreement.Hear(from, words); err != nil {
 			return nil, err
 		}
-		if m.Want && m.Digest != n.quorum.Digest() {
+		if m.Want && m.Digest != r.o.Quorum.Digest() {
 			asked := make([]partition.Slice, len(words))
 			for i, c := range words {
 				asked[i] = c.Slice
 			}
-			a.Known = message.Sets(n.quorum.Of(asked...))
+			a.Known = message.Sets(r.o.Quorum.Of(asked...))
 		}
 		return a, nil
 	}
-	if !m.Want || m.Digest == n.quorum.Digest() {
+	if !m.Want || m.Digest == r.o.Quorum.Digest() {
 		return a, nil
 	}
-	known := n.quorum.Known(partition.Slice(m.After), wire.MaxConfigs/2)
+	known := r.o.Quorum.Known(partition.Slice(m.After), wire.MaxConfigs/2)
 	a.Known = message.Sets(known)
 	if len(known) == wire.MaxConfigs/2 {
 		a.Next = uint64(known[len(known)-1].Slice)
@@ -249,36 +253,36 @@ func (n *Node) serveReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnsw
 	return a, nil
 }
 
-// serveReconcile takes rows of another copy: as the owner, into the log, so that
+// ServeReconcile takes rows of another copy: as the owner, into the log, so that
 // they are answered for by a majority; as a replica, from the owner. Of who keeps the
 // slice the owner takes all rows, of another member what it may bring (store.BringRows).
 // A replica that comes back from another fork keeps its rows, and there may be no
 // majority without it, so that it is not waited for one.
-func (n *Node) serveReconcile(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
+func (r *Receiver) ServeReconcile(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
 	s := partition.Slice(m.Slice)
-	n.deciding.RLock()
-	c := n.quorum.ReplicaSet(s)
-	owns := n.acts(s)
-	ok := owns || c.Owner == from && n.quorum.Has(s)
+	r.agreement.RLock()
+	c := r.o.Quorum.ReplicaSet(s)
+	owns := r.agreement.Acts(s)
+	ok := owns || c.Owner == from && r.o.Quorum.Has(s)
 	var err error
 	switch {
 	case ok && owns && !c.Has(from):
-		err = n.bringRows(s, message.RowsOf(m.Rows), from)
+		err = r.bringRows(s, message.RowsOf(m.Rows), from)
 	case ok:
-		err = n.importRows(s, message.RowsOf(m.Rows))
+		err = r.importRows(s, message.RowsOf(m.Rows))
 	}
-	head := n.store.Log.LogHead(s)
-	n.deciding.RUnlock()
+	head := r.o.Store.LogHead(s)
+	r.agreement.RUnlock()
 	switch {
 	case err != nil:
-		return nil, n.refusedRows(from, err)
+		return nil, r.refusedRows(from, err)
 	case !ok:
 		return nil, call.Busy("that slice is not acted in here", time.Second)
-	case owns && !c.Has(from) && n.replicator.await(ctx, map[partition.Slice]uint64{s: head}) != nil:
+	case owns && !c.Has(from) && r.o.Replicator.Await(ctx, map[partition.Slice]uint64{s: head}) != nil:
 		return nil, call.Busy("no majority of the slice's replicas has it yet", time.Second)
 	}
 	if owns {
-		n.crawler.Wake(s)
+		r.o.Crawler.Wake(s)
 	}
 	return &wire.UniteAnswer{Ok: true}, nil
 }

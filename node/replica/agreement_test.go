@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"errors"
@@ -14,29 +14,29 @@ import (
 // Steps of the agreement that come while another is written down are all taken
 // before any of them is written, and none returns before it is.
 func TestStepsAreWrittenTogether(t *testing.T) {
-	n := openNode(t, Options{})
+	n := newRig(t, swarm())
 	const steps = 8
 	written := func(s partition.Slice) bool {
-		_, err := n.store.Meta(metaKeep + s.String())
+		_, err := n.o.Store.Meta(MetaSets + s.String())
 		if err != nil && !errors.Is(err, store.ErrNotExist) {
 			t.Error(err)
 		}
 		return err == nil
 	}
-	n.deciding.RLock() // something is written down
+	n.agreement.RLock() // something is written down
 	var all sync.WaitGroup
 	taken := 0 // under deciding
 	for i := range steps {
-		s := n.slices[i]
-		next := n.quorum.ReplicaSet(s).Next("other", []string{"other"}, 0)
+		s := n.o.Slices[i]
+		next := n.o.Quorum.ReplicaSet(s).Next("other", []string{"other"}, 0)
 		all.Go(func() {
-			err := n.decide(func() {
-				for _, before := range n.slices[:steps] {
+			err := n.agreement.Decide(func() {
+				for _, before := range n.o.Slices[:steps] {
 					if written(before) {
 						t.Errorf("step %d of %d: one is written before all are taken", taken, steps)
 					}
 				}
-				n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: next})
+				n.o.Quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: next})
 				taken++
 			})
 			if err != nil {
@@ -48,11 +48,11 @@ func TestStepsAreWrittenTogether(t *testing.T) {
 		})
 	}
 	for waiting := 0; waiting < steps; time.Sleep(time.Millisecond) {
-		n.decisions.Lock()
-		waiting = len(n.undecided)
-		n.decisions.Unlock()
+		n.agreement.decisions.Lock()
+		waiting = len(n.agreement.undecided)
+		n.agreement.decisions.Unlock()
 	}
-	n.deciding.RUnlock()
+	n.agreement.RUnlock()
 	all.Wait()
 	if taken != steps {
 		t.Errorf("%d steps taken of %d", taken, steps)

@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"context"
@@ -18,28 +18,28 @@ const (
 	maxRecalled = 64 // slices of one round
 )
 
-// runRecall tells the owners of slices of which this peer lost rows, until it has them.
-func (n *Node) runRecall(ctx context.Context) error {
+// RunRecall tells the owners of slices of which this peer lost rows, until it has them.
+func (r *Repairs) RunRecall(ctx context.Context) error {
 	for at := 0; call.Sleep(ctx, recallEvery, nil); {
-		robbed := n.quorum.Robbed()
+		robbed := r.o.Quorum.Robbed()
 		for range min(len(robbed), maxRecalled) {
 			s := robbed[at%len(robbed)]
 			at++
-			owner := n.quorum.Owner(s)
-			if !n.placement.Alive(owner) {
+			owner := r.o.Quorum.Owner(s)
+			if !r.o.Placement.Alive(owner) {
 				continue
 			}
 			// The answer is a refusal; what follows is a copy.
-			_, err := n.call(ctx, owner,
+			_, err := r.o.Peers.Call(ctx, owner,
 				&wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s)}}})
-			n.log.Debug("the owner is told that rows were lost", "slice", s, "owner", owner, "err", err)
+			r.o.Logger.Debug("the owner is told that rows were lost", "slice", s, "owner", owner, "err", err)
 		}
 	}
 	return ctx.Err()
 }
 
-// lacking says whether from, which asks this peer to compare s, is a replica of a slice owned here.
-func (n *Node) lacking(s partition.Slice, from string) bool {
-	c := n.quorum.ReplicaSet(s)
-	return c.Owner == n.id && from != n.id && c.Has(from)
+// Lacking says whether from, which asks this peer to compare s, is a replica of a slice owned here.
+func (r *Repairs) Lacking(s partition.Slice, from string) bool {
+	c := r.o.Quorum.ReplicaSet(s)
+	return c.Owner == r.o.Self && from != r.o.Self && c.Has(from)
 }

@@ -1,11 +1,11 @@
-package node
+package replica
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/echo-node/echo-node/node/replica/quorum"
+	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -13,28 +13,28 @@ import (
 // Where nothing was ever written no site waits for an owner: who campaigns there
 // leaves those first in which something was.
 func TestEmptySlicesCanWait(t *testing.T) {
-	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
+	n := newRig(t, swarm())
 	k := mustKey(t, "http://127.99.0.1:9009/")
-	holds := n.store.SliceOf(k)
-	n.store.Log.SetLogged(true, holds)
-	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	holds := n.o.Store.SliceOf(k)
+	n.o.Store.SetLogged(true, holds)
+	if _, err := n.o.Store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	enter(n, "here")
+	n.enter("here")
 	var all []partition.Slice
-	for _, s := range n.slices {
+	for _, s := range n.o.Slices {
 		if s != holds {
 			all = append(all, s)
 		}
 	}
-	used, empty := n.used(append(all, holds))
+	used, empty := replicate.InUse(n.o.Store, append(all, holds))
 	if len(used) != 1 || used[0] != holds || len(empty) != len(all) {
 		t.Fatalf("%d used, %d empty of %d", len(used), len(empty), len(all)+1)
 	}
-	dead := quorum.ReplicaSet{Owner: "dead", Replicas: []string{"dead", "here", n.id}}
+	dead := quorum.ReplicaSet{Owner: "dead", Replicas: []string{"dead", "here", n.o.Self}}
 	for what, c := range map[string]quorum.ReplicaSet{"a dead owner": dead,
-		"its own": {Owner: n.id, Replicas: []string{n.id}}} {
-		if first, later := n.patience(holds, c, false), n.patience(all[0], c, false); later-first != campaignEmpty {
+		"its own": {Owner: n.o.Self, Replicas: []string{n.o.Self}}} {
+		if first, later := n.elections.patience(holds, c, false), n.elections.patience(all[0], c, false); later-first != campaignEmpty {
 			t.Errorf("%s: patience %s where something is, %s where nothing is", what, first, later)
 		}
 	}

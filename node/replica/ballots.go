@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"context"
@@ -16,9 +16,23 @@ import (
 
 const pollGrace = 500 * time.Millisecond // for the slower ones, once one slice has its majority
 
-// runProposals finishes what was proposed and not decided, also when the swarm is
+// Elections has who keeps and owns a slice agreed: it takes part in ballots, campaigns for slices
+// whose owner is gone, and keeps the leases of those owned here.
+type Elections struct {
+	o         Options
+	agreement *Agreement
+	telling   sync.WaitGroup
+}
+
+// NewElections makes the Elections of a peer.
+func NewElections(o Options, a *Agreement) *Elections { return &Elections{o: o, agreement: a} }
+
+// Wait waits until everybody was told what was decided.
+func (e *Elections) Wait() { e.telling.Wait() }
+
+// RunProposals finishes what was proposed and not decided, also when the swarm is
 // done: until then nobody acts in those slices.
-func (n *Node) runProposals(ctx context.Context) error {
+func (e *Elections) RunProposals(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
 	for {
@@ -27,23 +41,23 @@ func (n *Node) runProposals(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if err := n.accept(ctx, n.quorum.Unfinished()); err != nil {
+		if err := e.accept(ctx, e.o.Quorum.Unfinished()); err != nil {
 			return err
 		}
 	}
 }
 
 // accept has proposals accepted, by this peer first, and tells what was decided.
-func (n *Node) accept(ctx context.Context, all []quorum.Proposal) error {
+func (e *Elections) accept(ctx context.Context, all []quorum.Proposal) error {
 	if len(all) == 0 {
 		return nil
 	}
 	by := map[partition.Slice][]string{}
 	mine := all[:0:0]
-	err := n.decide(func() {
+	err := e.agreement.Decide(func() {
 		for _, p := range all {
-			if n.quorum.Accept(p, time.Now()).OK {
-				by[p.Slice] = append(by[p.Slice], n.id)
+			if e.o.Quorum.Accept(p, time.Now()).OK {
+				by[p.Slice] = append(by[p.Slice], e.o.Self)
 				mine = append(mine, p)
 			}
 		}
@@ -51,7 +65,7 @@ func (n *Node) accept(ctx context.Context, all []quorum.Proposal) error {
 	if err != nil || len(mine) == 0 {
 		return err
 	}
-	err = n.poll(ctx, mine, true, func(a quorum.Promise) {
+	err = e.poll(ctx, mine, true, func(a quorum.Promise) {
 		if a.OK {
 			by[a.Slice] = append(by[a.Slice], a.By)
 		}
@@ -65,36 +79,36 @@ func (n *Node) accept(ctx context.Context, all []quorum.Proposal) error {
 			decided = append(decided, quorum.SliceReplicas{Slice: p.Slice, ReplicaSet: p.Next})
 		}
 	}
-	return n.decided(ctx, decided)
+	return e.decided(ctx, decided)
 }
 
 // decided learns what was decided and tells everybody; who does not hear it
 // hears of it by asking.
-func (n *Node) decided(ctx context.Context, all []quorum.SliceReplicas) error {
+func (e *Elections) decided(ctx context.Context, all []quorum.SliceReplicas) error {
 	if len(all) == 0 {
 		return nil
 	}
-	if err := n.decide(func() { n.quorum.Learn(all...) }); err != nil {
+	if err := e.agreement.Decide(func() { e.o.Quorum.Learn(all...) }); err != nil {
 		return err
 	}
 	decided := make([]partition.Slice, len(all))
 	for i, c := range all {
 		decided[i] = c.Slice
 	}
-	words := n.quorum.Of(decided...)
-	live, _ := n.placement.Views()
+	words := e.o.Quorum.Of(decided...)
+	live, _ := e.o.Placement.Views()
 	for _, m := range live.Members() {
-		if m.ID != n.id {
-			n.telling.Go(func() { n.tell(ctx, m.ID, words) })
+		if m.ID != e.o.Self {
+			e.telling.Go(func() { e.tell(ctx, m.ID, words) })
 		}
 	}
 	return nil
 }
 
 // tell sends ReplicaSets to a peer, which may or may not hear them.
-func (n *Node) tell(ctx context.Context, peer string, all []quorum.SliceReplicas) {
-	if err := message.Tell(ctx, asking(n.call), peer, all); err != nil {
-		n.log.Debug("telling configs", "peer", peer, "err", err)
+func (e *Elections) tell(ctx context.Context, peer string, all []quorum.SliceReplicas) {
+	if err := message.Tell(ctx, e.o.Peers, peer, all); err != nil {
+		e.o.Logger.Debug("telling configs", "peer", peer, "err", err)
 	}
 }
 
@@ -102,14 +116,14 @@ func (n *Node) tell(ctx context.Context, peer string, all []quorum.SliceReplicas
 // to take, one at a time. It waits for the live ones until all ballots have what
 // they need, as has says, and no longer than pollGrace once one of them has:
 // who does not answer keeps nobody waiting. Newer ReplicaSets that they tell are heard.
-func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise),
+func (e *Elections) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise),
 	has func(quorum.Proposal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, message.BallotTimeout)
 	defer cancel()
 	by := map[string][]quorum.Proposal{}
 	for _, p := range all {
 		for _, k := range p.Base.Replicas {
-			if k != n.id {
+			if k != e.o.Self {
 				by[k] = append(by[k], p)
 			}
 		}
@@ -121,14 +135,14 @@ func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, tak
 	defer cancel()
 	live := map[string]bool{}
 	for replica, ps := range by {
-		if n.placement.Alive(replica) {
+		if e.o.Placement.Alive(replica) {
 			live[replica] = true
 		}
 		wg.Go(func() {
 			for page := range slices.Chunk(ps, wire.MaxConfigs/2) {
-				got, err := n.askBallots(ctx, replica, page, accept)
+				got, err := e.askBallots(ctx, replica, page, accept)
 				if err != nil {
-					n.log.Debug("ballots", "peer", replica, "err", err)
+					e.o.Logger.Debug("ballots", "peer", replica, "err", err)
 					break
 				}
 				select {
@@ -169,20 +183,20 @@ func (n *Node) poll(ctx context.Context, all []quorum.Proposal, accept bool, tak
 					newer[a.By] = append(newer[a.By], quorum.SliceReplicas{Slice: a.Slice, ReplicaSet: *a.Newer})
 				}
 				if a.Promised.N > 0 && !a.OK {
-					n.quorum.Refused(a.Slice, a.Promised)
+					e.o.Quorum.Refused(a.Slice, a.Promised)
 				}
 			}
 		}
 	}
 	for by, words := range newer {
-		if err := n.hear(by, words); err != nil {
+		if err := e.agreement.Hear(by, words); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Proposal, accept bool) ([]quorum.Promise,
+func (e *Elections) askBallots(ctx context.Context, replica string, ps []quorum.Proposal, accept bool) ([]quorum.Promise,
 	error) {
 	req := &wire.Ballots{Accept: accept}
 	for _, p := range ps {
@@ -192,7 +206,7 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 		}
 		req.Proposals = append(req.Proposals, w)
 	}
-	resp, err := n.call(ctx, replica, &wire.Request{Body: &wire.Request_Ballots{Ballots: req}})
+	resp, err := e.o.Peers.Call(ctx, replica, &wire.Request{Body: &wire.Request_Ballots{Ballots: req}})
 	if err != nil {
 		return nil, err
 	}
@@ -218,12 +232,12 @@ func (n *Node) askBallots(ctx context.Context, replica string, ps []quorum.Propo
 	return out, nil
 }
 
-// serveBallots is a replica's side. Nobody speaks for another: a ballot is the
+// ServeBallots is a replica's side. Nobody speaks for another: a ballot is the
 // sender's own, or an unfinished one of the owner's.
-func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, error) {
+func (e *Elections) ServeBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, error) {
 	out := &wire.BallotsAnswer{}
 	var answers []quorum.Promise
-	err := n.decide(func() {
+	err := e.agreement.Decide(func() {
 		now := time.Now()
 		for _, w := range b.Proposals {
 			base := message.SetOf(w.Base)
@@ -233,9 +247,9 @@ func (n *Node) serveBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, 
 			case w.By != from:
 				answers = append(answers, quorum.Promise{Slice: p.Slice})
 			case b.Accept:
-				answers = append(answers, n.quorum.Accept(p, now))
+				answers = append(answers, e.o.Quorum.Accept(p, now))
 			default:
-				answers = append(answers, n.quorum.Prepare(p, now))
+				answers = append(answers, e.o.Quorum.Prepare(p, now))
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/replica/quorum"
+	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -24,10 +25,10 @@ const (
 	emptyAtOnce   = 256              // slices of that kind in one campaign
 )
 
-// runCampaigns finds new owners for slices whose owner is gone, and adopts
+// RunCampaigns finds new owners for slices whose owner is gone, and adopts
 // orphans. Campaigns run beside each other: one that waits for somebody who does
 // not answer keeps no other slice waiting.
-func (n *Node) runCampaigns(ctx context.Context) error {
+func (e *Elections) RunCampaigns(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
 	var running sync.WaitGroup
@@ -43,13 +44,13 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 			return err
 		case <-tick.C:
 		}
-		if n.placement.Frozen() {
+		if e.o.Placement.Frozen() {
 			continue
 		}
 		now := time.Now()
-		if lost := c.begin(n.used(c.free(n.quorum.Lost(now, n.patience), now))); len(lost) > 0 {
+		if lost := c.begin(replicate.InUse(e.o.Store, c.free(e.o.Quorum.Lost(now, e.patience), now))); len(lost) > 0 {
 			running.Go(func() {
-				leased, err := n.campaign(ctx, lost)
+				leased, err := e.campaign(ctx, lost)
 				c.end(lost, leased, time.Now())
 				if err != nil {
 					select {
@@ -59,24 +60,10 @@ func (n *Node) runCampaigns(ctx context.Context) error {
 				}
 			})
 		}
-		if err := n.adoptOrphans(now, met); err != nil {
+		if err := e.adoptOrphans(now, met); err != nil {
 			return err
 		}
 	}
-}
-
-// used parts slices into those in which something was ever written and the
-// others, of which a geo swarm has thousands. What the former need comes first,
-// and does not wait for the latter: there, a site may be waiting.
-func (n *Node) used(all []partition.Slice) (used, empty []partition.Slice) {
-	for _, s := range all {
-		if n.store.Log.LogHead(s) > 0 {
-			used = append(used, s)
-		} else {
-			empty = append(empty, s)
-		}
-	}
-	return used, empty
 }
 
 // campaigns are those that run, and when a slice may have the next one.
@@ -156,18 +143,18 @@ func (r retries) forget(now time.Time) {
 // that other have its turn and no more. Where no majority can be asked nobody
 // can be elected; and who has just come into view, an owner or the replicas of
 // this peer's own slices after a cut, is let renew the lease first.
-func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) time.Duration {
+func (e *Elections) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) time.Duration {
 	const never = time.Duration(math.MaxInt64)
 	now := time.Now()
 	present, rank, before := 0, 0, true
 	newest := campaignAlive
 	for _, k := range c.Replicas {
-		before = before && k != n.id
-		if !n.placement.Vanished(k) {
+		before = before && k != e.o.Self
+		if !e.o.Placement.Vanished(k) {
 			present++
 		}
-		if met, alive := n.placement.Met(k, now); alive {
-			if k != n.id {
+		if met, alive := e.o.Placement.Met(k, now); alive {
+			if k != e.o.Self {
 				newest = min(newest, met)
 			}
 			if before && k != c.Owner {
@@ -176,22 +163,22 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 		}
 	}
 	wait := time.Duration(rank) * campaignRank
-	met, alive := n.placement.Met(c.Owner, now)
+	met, alive := e.o.Placement.Met(c.Owner, now)
 	switch {
 	case present < c.Quorum():
 		return never
-	case c.Owner == n.id && newest < campaignRank:
+	case c.Owner == e.o.Self && newest < campaignRank:
 		return never
-	case c.Owner == n.id && spurned:
+	case c.Owner == e.o.Self && spurned:
 		wait = campaignRank
-	case c.Owner == n.id:
+	case c.Owner == e.o.Self:
 		wait = quorum.LeaseGrant
 	case alive && met < campaignAlive:
 		return never
 	case alive:
 		wait += campaignAlive
 	}
-	if n.store.Log.LogHead(s) == 0 {
+	if e.o.Store.LogHead(s) == 0 {
 		wait += campaignEmpty
 	}
 	return wait
@@ -200,7 +187,7 @@ func (n *Node) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) ti
 // campaign tries to become the owner of slices. leased are those of them that
 // replicas refused because of a lease, and how much longer the longest lasts. The
 // error is the store's alone.
-func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration,
+func (e *Elections) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration,
 	err error) {
 	if len(ss) == 0 {
 		return nil, nil
@@ -209,17 +196,17 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	promises := map[partition.Slice][]quorum.Promise{}
 	leased = map[partition.Slice]time.Duration{}
 	for _, s := range ss {
-		if p, ok := n.quorum.Campaign(s); ok && n.quorum.Free(p, time.Now()) {
+		if p, ok := e.o.Quorum.Campaign(s); ok && e.o.Quorum.Free(p, time.Now()) {
 			ballots = append(ballots, p)
 		}
 	}
 	if len(ballots) == 0 {
 		return nil, nil
 	}
-	n.log.Info("campaign", "slices", len(ballots), "owner", ballots[0].Base.Owner)
+	e.o.Logger.Info("campaign", "slices", len(ballots), "owner", ballots[0].Base.Owner)
 	comparable := map[partition.Slice]int{} // promises with copies that Choose can compare
 	granted := map[partition.Slice]int{}
-	err = n.poll(ctx, ballots, false, func(a quorum.Promise) {
+	err = e.poll(ctx, ballots, false, func(a quorum.Promise) {
 		promises[a.Slice] = append(promises[a.Slice], a)
 		if a.OK {
 			granted[a.Slice]++
@@ -234,13 +221,13 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	if err != nil {
 		return nil, err
 	}
-	n.logPromises(ballots, promises)
+	e.logPromises(ballots, promises)
 	// This peer's own promise comes last, when it makes the majority: given for
 	// nothing, it would hold up an owner that comes back, or never was away.
 	ballots = slices.DeleteFunc(ballots, func(p quorum.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
-	err = n.decide(func() {
+	err = e.agreement.Decide(func() {
 		for _, p := range ballots {
-			promises[p.Slice] = append(promises[p.Slice], n.quorum.Prepare(p, time.Now()))
+			promises[p.Slice] = append(promises[p.Slice], e.o.Quorum.Prepare(p, time.Now()))
 		}
 	})
 	if err != nil {
@@ -248,25 +235,25 @@ func (n *Node) campaign(ctx context.Context, ss []partition.Slice) (leased map[p
 	}
 	var chosen []quorum.Proposal
 	for _, p := range ballots {
-		if p, ok := n.quorum.Choose(p, promises[p.Slice]); ok {
+		if p, ok := e.o.Quorum.Choose(p, promises[p.Slice]); ok {
 			chosen = append(chosen, p)
 		}
 	}
-	return leased, n.accept(ctx, chosen)
+	return leased, e.accept(ctx, chosen)
 }
 
 // logPromises says what came of a campaign in slices that are in use: from it one
 // sees afterwards why a site waited.
-func (n *Node) logPromises(ballots []quorum.Proposal, promises map[partition.Slice][]quorum.Promise) {
-	if !n.log.Enabled(context.Background(), slog.LevelDebug) {
+func (e *Elections) logPromises(ballots []quorum.Proposal, promises map[partition.Slice][]quorum.Promise) {
+	if !e.o.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
 	}
 	for _, p := range ballots {
-		head := n.store.Log.LogHead(p.Slice)
+		head := e.o.Store.LogHead(p.Slice)
 		if head == 0 {
 			continue
 		}
-		n.log.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "replicas",
+		e.o.Logger.Debug("promises", "slice", p.Slice, "owner", p.Base.Owner, "gen", p.Base.Gen, "replicas",
 			len(p.Base.Replicas), "ballot", p.Ballot.N, "head", head, "got", fmt.Sprintf("%+v", promises[p.Slice]))
 	}
 }
@@ -289,59 +276,59 @@ func (m meetings) gone(replica string, alive bool, now time.Time, long time.Dura
 // adoptOrphans takes slices whose replicas' majority has been gone for longer
 // than --orphan-after. Of those left the first in the ranking takes one; when
 // none is left, the first that should keep it.
-func (n *Node) adoptOrphans(now time.Time, met meetings) error {
-	live, _ := n.placement.Views()
+func (e *Elections) adoptOrphans(now time.Time, met meetings) error {
+	live, _ := e.o.Placement.Views()
 	gone, founderGone := map[string]bool{}, false
-	for _, k := range n.quorum.Replicas() {
+	for _, k := range e.o.Quorum.Replicas() {
 		_, alive := live.Find(k)
-		if met.gone(k, alive, now, n.o.OrphanAfter) {
+		if met.gone(k, alive, now, e.o.OrphanAfter) {
 			gone[k] = true
 		}
-		if k == n.charter.Founder {
-			founderGone = !alive && now.Sub(met[k]) >= min(founderFor, n.o.OrphanAfter)
+		if k == e.o.Charter.Founder {
+			founderGone = !alive && now.Sub(met[k]) >= min(founderFor, e.o.OrphanAfter)
 		}
 	}
-	if err := n.confirm(now, gone, founderGone); err != nil {
+	if err := e.confirm(now, gone, founderGone); err != nil {
 		return err
 	}
-	if !n.mayAdopt(now) {
+	if !e.mayAdopt(now) {
 		return nil
 	}
 	// Others are said to keep it: a peer that never did gives them as long again to say so.
-	recent := func(k string) bool { return now.Sub(met[k]) < 2*n.o.OrphanAfter }
+	recent := func(k string) bool { return now.Sub(met[k]) < 2*e.o.OrphanAfter }
 	orphans := map[partition.Slice]quorum.ReplicaSet{}
-	for _, s := range n.slices {
+	for _, s := range e.o.Slices {
 		if len(gone) == 0 {
 			break
 		}
-		c := n.quorum.ReplicaSet(s)
+		c := e.o.Quorum.ReplicaSet(s)
 		reach := 0
 		for _, k := range c.Replicas {
 			if !gone[k] {
 				reach++
 			}
 		}
-		if reach >= c.Quorum() || !c.Has(n.id) && n.quorum.Doubted(s) && slices.ContainsFunc(c.Replicas, recent) {
+		if reach >= c.Quorum() || !c.Has(e.o.Self) && e.o.Quorum.Doubted(s) && slices.ContainsFunc(c.Replicas, recent) {
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(c.Replicas), func(id string) bool { return !n.placement.Alive(id) })
+		left := slices.DeleteFunc(slices.Clone(c.Replicas), func(id string) bool { return !e.o.Placement.Alive(id) })
 		if len(left) == 0 {
-			left = slices.DeleteFunc(n.placement.Ranked(s), func(id string) bool { return !n.placement.Alive(id) })
+			left = slices.DeleteFunc(e.o.Placement.Ranked(s), func(id string) bool { return !e.o.Placement.Alive(id) })
 		}
-		if len(left) > 0 && left[0] == n.id {
+		if len(left) > 0 && left[0] == e.o.Self {
 			orphans[s] = c
 		}
 	}
-	for _, s := range n.quorum.Bereft(now, n.o.OrphanAfter) {
-		orphans[s] = n.quorum.ReplicaSet(s)
+	for _, s := range e.o.Quorum.Bereft(now, e.o.OrphanAfter) {
+		orphans[s] = e.o.Quorum.ReplicaSet(s)
 	}
 	if len(orphans) == 0 {
 		return nil
 	}
-	n.log.Warn("adopting slices whose replicas are gone", "slices", len(orphans))
-	return n.decide(func() {
+	e.o.Logger.Warn("adopting slices whose replicas are gone", "slices", len(orphans))
+	return e.agreement.Decide(func() {
 		for s, c := range orphans {
-			n.quorum.Adopt(s, c)
+			e.o.Quorum.Adopt(s, c)
 		}
 	})
 }
@@ -352,20 +339,20 @@ func (n *Node) adoptOrphans(now time.Time, met meetings) error {
 const founderFor = 3 * time.Second
 
 // confirm takes what was heard of slices whose known replicas are all gone.
-func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) error {
-	if !n.quorum.InDoubt() {
+func (e *Elections) confirm(now time.Time, gone map[string]bool, founderGone bool) error {
+	if !e.o.Quorum.InDoubt() {
 		return nil
 	}
 	confirmed := 0
-	err := n.decide(func() {
-		confirmed = len(n.quorum.Confirm(now, func(replica string, first bool) bool {
+	err := e.agreement.Decide(func() {
+		confirmed = len(e.o.Quorum.Confirm(now, func(replica string, first bool) bool {
 			return gone[replica] || first &&
 				founderGone
 		}))
 	})
 	if confirmed > 0 {
-		n.count.wordsConfirmed.Add(int64(confirmed))
-		n.log.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken",
+		e.o.Counts.WordsConfirmed.Add(int64(confirmed))
+		e.o.Logger.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken",
 			"slices", confirmed)
 	}
 	return err
@@ -373,13 +360,13 @@ func (n *Node) confirm(now time.Time, gone map[string]bool, founderGone bool) er
 
 // mayAdopt keeps a peer that has not met its swarm from taking the whole space
 // for its own.
-func (n *Node) mayAdopt(now time.Time) bool {
-	live, effective := n.placement.Views()
+func (e *Elections) mayAdopt(now time.Time) bool {
+	live, effective := e.o.Placement.Views()
 	if len(live.Members()) > 1 {
-		return n.informed.Load()
+		return e.agreement.informed.Load()
 	}
 	if len(effective.Members()) > 1 {
 		return false
 	}
-	return !n.joiner || now.Sub(n.started) > n.o.OrphanAfter && n.heldBefore
+	return !e.o.Joiner || now.Sub(e.o.Started) > e.o.OrphanAfter && e.agreement.HeldBefore()
 }

@@ -1,8 +1,11 @@
-package node
+// Package replicate brings the logs of the slices owned here, chunk by chunk, to their other
+// replicas, and copies to the peers that are about to keep them (I4, I6).
+package replicate
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
@@ -32,13 +36,28 @@ const (
 	_            = uint(wire.MaxFrame - messageSlack - max(store.MaxLogChunkBytes, store.MaxRecordBytes))
 )
 
-// replicator brings the logs of the slices owned here to their other replicas, and
+// Options are what a Replicator works with. All are required.
+type Options struct {
+	Self      string // this peer
+	Quorum    *quorum.Machine
+	Store     *store.Store
+	Placement *placement.Placement
+	Peers     message.Peers
+	Logger    *slog.Logger
+}
+
+// Words takes the word of a peer about slices, as far as it counts. The error is the store's alone.
+type Words interface {
+	Hear(from string, words []quorum.SliceReplicas) error
+}
+
+// Replicator brings the logs of the slices owned here to their other replicas, and
 // copies to those who are about to keep (I4, I6), and knows what has arrived.
 //
 // One lane a peer, one message at a time: what is committed while one is under
 // way goes with the next, so that replicas, too, sync once for many.
-type replicator struct {
-	n *Node
+type Replicator struct {
+	o Options
 
 	mu       sync.Mutex
 	slices   map[partition.Slice]*replication
@@ -46,6 +65,7 @@ type replicator struct {
 	progress chan struct{} // closed when something arrived
 	ctx      context.Context
 	running  sync.WaitGroup
+	words    Words
 	fail     chan error
 }
 
@@ -84,18 +104,19 @@ type replicaLane struct {
 	failed int // in a row
 }
 
-func newReplicator(n *Node) *replicator {
-	return &replicator{n: n, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{},
+// New makes the Replicator of a peer that owns nothing yet: Changed tells it what it owns.
+func New(o Options) *Replicator {
+	return &Replicator{o: o, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{},
 		progress: make(chan struct{}), fail: make(chan error, 1)}
 }
 
-// run works until ctx ends or the store fails.
-func (r *replicator) run(ctx context.Context) error {
+// Run works until ctx ends or the store fails.
+func (r *Replicator) Run(ctx context.Context, words Words) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.running.Wait()
 	defer cancel()
 	r.mu.Lock()
-	r.ctx = ctx
+	r.ctx, r.words = ctx, words
 	for _, l := range r.lanes {
 		r.start(l)
 	}
@@ -109,7 +130,7 @@ func (r *replicator) run(ctx context.Context) error {
 }
 
 // start runs a lane. r.mu is held.
-func (r *replicator) start(l *replicaLane) {
+func (r *Replicator) start(l *replicaLane) {
 	ctx := r.ctx
 	if ctx == nil || ctx.Err() != nil {
 		return
@@ -124,7 +145,7 @@ func (r *replicator) start(l *replicaLane) {
 	})
 }
 
-func (r *replicator) lane(peer string) *replicaLane {
+func (r *Replicator) lane(peer string) *replicaLane {
 	l := r.lanes[peer]
 	if l == nil {
 		l = &replicaLane{peer: peer, todo: map[partition.Slice]bool{}, wake: make(chan struct{}, 1)}
@@ -142,8 +163,8 @@ func (l *replicaLane) add(s partition.Slice) {
 	}
 }
 
-// logged is store.Options.Logged: the log of s has grown, durably.
-func (r *replicator) logged(s partition.Slice) {
+// Logged is store.Options.Logged: the log of s has grown, durably.
+func (r *Replicator) Logged(s partition.Slice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil {
@@ -155,23 +176,23 @@ func (r *replicator) logged(s partition.Slice) {
 }
 
 // follow moves the mark of s. r.mu is held.
-func (r *replicator) follow(s partition.Slice, sh *replication) {
+func (r *Replicator) follow(s partition.Slice, sh *replication) {
 	if !sh.since.IsZero() && !r.has(s, sh.mark) {
 		return
 	}
-	if head := r.n.store.Log.LogHead(s); r.has(s, head) {
+	if head := r.o.Store.LogHead(s); r.has(s, head) {
 		sh.since = time.Time{}
 	} else {
 		sh.mark, sh.since = head, time.Now()
 	}
 }
 
-// committed is closed when the log of s as it is now is at a majority of its
+// Committed is closed when the log of s as it is now is at a majority of its
 // replicas, or s is another's; nil when that is so already.
-func (r *replicator) committed(s partition.Slice) <-chan struct{} {
+func (r *Replicator) Committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sh, head := r.slices[s], r.n.store.Log.LogHead(s)
+	sh, head := r.slices[s], r.o.Store.LogHead(s)
 	if sh == nil || r.has(s, head) {
 		return nil
 	}
@@ -182,7 +203,7 @@ func (r *replicator) committed(s partition.Slice) <-chan struct{} {
 
 // release tells those whose position has arrived; all of them when the slice is
 // another's. r.mu is held.
-func (r *replicator) release(s partition.Slice, sh *replication, all bool) {
+func (r *Replicator) release(s partition.Slice, sh *replication, all bool) {
 	sh.waits = slices.DeleteFunc(sh.waits, func(w commitWait) bool {
 		if !all && !r.has(s, w.pos) {
 			return false
@@ -192,12 +213,12 @@ func (r *replicator) release(s partition.Slice, sh *replication, all bool) {
 	})
 }
 
-// changed follows a new ReplicaSet of s: every replica is asked anew where it stands.
-func (r *replicator) changed(s partition.Slice) {
-	c := r.n.quorum.ReplicaSet(s)
+// Changed follows a new ReplicaSet of s: every replica is asked anew where it stands.
+func (r *Replicator) Changed(s partition.Slice) {
+	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.Owner != r.n.id {
+	if c.Owner != r.o.Self {
 		if sh := r.slices[s]; sh != nil {
 			r.release(s, sh, true)
 		}
@@ -212,7 +233,7 @@ func (r *replicator) changed(s partition.Slice) {
 	}
 	sh.to, sh.since = map[string]*copyProgress{}, time.Time{} // until its log grows: nothing of it is this peer's yet
 	for _, k := range c.Replicas {
-		if delete(sh.learn, k); k != r.n.id {
+		if delete(sh.learn, k); k != r.o.Self {
 			sh.to[k] = &copyProgress{}
 		}
 	}
@@ -226,12 +247,12 @@ func (r *replicator) changed(s partition.Slice) {
 	r.tell()
 }
 
-// setLearners says who is about to keep s, beside its replicas.
-func (r *replicator) setLearners(s partition.Slice, learners []string) {
-	if len(learners) > 0 && !r.hasLearners(s) {
+// SetLearners says who is about to keep s, beside its replicas.
+func (r *Replicator) SetLearners(s partition.Slice, learners []string) {
+	if len(learners) > 0 && !r.HasLearners(s) {
 		// Before a copy begins: what it misses is in the log. And before r.mu: the
 		// store may call logged under the slice's lock.
-		r.n.store.Log.SetLogged(true, s)
+		r.o.Store.SetLogged(true, s)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,24 +276,24 @@ func (r *replicator) setLearners(s partition.Slice, learners []string) {
 	}
 }
 
-// counts says whether peer keeps s or is about to.
-func (r *replicator) counts(s partition.Slice, peer string) bool {
+// Counts says whether peer keeps s or is about to.
+func (r *Replicator) Counts(s partition.Slice, peer string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
 	return sh != nil && sh.to[peer] != nil
 }
 
-// hasLearners says whether somebody is about to keep s.
-func (r *replicator) hasLearners(s partition.Slice) bool {
+// HasLearners says whether somebody is about to keep s.
+func (r *Replicator) HasLearners(s partition.Slice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
 	return sh != nil && len(sh.learn) > 0
 }
 
-// withLearners are the slices that somebody is about to keep.
-func (r *replicator) withLearners() map[partition.Slice]bool {
+// WithLearners are the slices that somebody is about to keep.
+func (r *Replicator) WithLearners() map[partition.Slice]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := map[partition.Slice]bool{}
@@ -284,8 +305,8 @@ func (r *replicator) withLearners() map[partition.Slice]bool {
 	return out
 }
 
-// at is up to where peer has s; false when it has no whole copy.
-func (r *replicator) at(s partition.Slice, peer string) (uint64, bool) {
+// At is up to where peer has s; false when it has no whole copy.
+func (r *Replicator) At(s partition.Slice, peer string) (uint64, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sh := r.slices[s]
@@ -296,37 +317,37 @@ func (r *replicator) at(s partition.Slice, peer string) (uint64, bool) {
 }
 
 // tell wakes who waits for progress. r.mu is held.
-func (r *replicator) tell() {
+func (r *Replicator) tell() {
 	close(r.progress)
 	r.progress = make(chan struct{})
 }
 
 // arrived says whether a majority of the replicas of s, this peer among them, has
 // its log up to pos.
-func (r *replicator) arrived(s partition.Slice, pos uint64) bool {
+func (r *Replicator) arrived(s partition.Slice, pos uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.has(s, pos)
 }
 
 // has is arrived with r.mu held.
-func (r *replicator) has(s partition.Slice, pos uint64) bool {
-	c := r.n.quorum.ReplicaSet(s)
-	if c.Owner != r.n.id {
+func (r *Replicator) has(s partition.Slice, pos uint64) bool {
+	c := r.o.Quorum.ReplicaSet(s)
+	if c.Owner != r.o.Self {
 		return false
 	}
 	sh, have := r.slices[s], 1
 	for _, k := range c.Replicas {
-		if k != r.n.id && sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= pos {
+		if k != r.o.Self && sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= pos {
 			have++
 		}
 	}
 	return have >= c.Quorum()
 }
 
-// await waits until a majority has each slice's log up to its position, and
+// Await waits until a majority has each slice's log up to its position, and
 // answers those of which it is not so when ctx ends or the slice is lost.
-func (r *replicator) await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
+func (r *Replicator) Await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
 	for {
 		r.mu.Lock()
 		progress := r.progress
@@ -345,7 +366,7 @@ func (r *replicator) await(ctx context.Context, heads map[partition.Slice]uint64
 		}
 		owned := false
 		for s := range late {
-			owned = owned || r.n.quorum.Owner(s) == r.n.id
+			owned = owned || r.o.Quorum.Owner(s) == r.o.Self
 		}
 		if !owned {
 			return late
@@ -358,8 +379,8 @@ func (r *replicator) await(ctx context.Context, heads map[partition.Slice]uint64
 	}
 }
 
-// retryAll has every lane look at everything: a peer is back.
-func (r *replicator) retryAll() {
+// RetryAll has every lane look at everything: a peer is back.
+func (r *Replicator) RetryAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for s, sh := range r.slices {
@@ -373,7 +394,7 @@ func (r *replicator) retryAll() {
 }
 
 // drive sends a lane's messages, one after the other.
-func (r *replicator) drive(ctx context.Context, l *replicaLane) error {
+func (r *Replicator) drive(ctx context.Context, l *replicaLane) error {
 	for {
 		chunks, rest, err := r.gather(l)
 		if err != nil {
@@ -404,21 +425,35 @@ func (r *replicator) drive(ctx context.Context, l *replicaLane) error {
 	}
 }
 
+// InUse parts slices into those in which something was ever written and the
+// others, of which a geo swarm has thousands. What the former need comes first,
+// and does not wait for the latter: there, a site may be waiting.
+func InUse(s *store.Store, all []partition.Slice) (used, empty []partition.Slice) {
+	for _, sl := range all {
+		if s.LogHead(sl) > 0 {
+			used = append(used, sl)
+		} else {
+			empty = append(empty, sl)
+		}
+	}
+	return used, empty
+}
+
 // gather makes the next message of a lane. rest says that there is more to do
 // that cannot be done now.
-func (r *replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err error) {
+func (r *Replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err error) {
 	r.mu.Lock()
 	todo := l.todo
 	l.todo = map[partition.Slice]bool{}
 	r.mu.Unlock()
-	used, empty := r.n.used(slices.Collect(maps.Keys(todo)))
+	used, empty := InUse(r.o.Store, slices.Collect(maps.Keys(todo)))
 	all := append(used, empty...)
-	logs, err := r.n.store.Log.LogReader(all...)
+	logs, err := r.o.Store.LogReader(all...)
 	if err != nil {
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, logs.Close()) }()
-	size, gone := 0, r.n.placement.Vanished(l.peer)
+	size, gone := 0, r.o.Placement.Vanished(l.peer)
 	for _, s := range all {
 		if gone || len(out) >= MaxReplicateChunks || size >= MaxReplicateBytes {
 			r.mu.Lock()
@@ -445,12 +480,12 @@ func (r *replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err err
 
 // send replicates one message and takes the answers. It returns how long to wait
 // before the next; the error is the store's.
-func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (time.Duration, error) {
+func (r *Replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (time.Duration, error) {
 	req := &wire.Ship{Pieces: make([]*wire.Piece, len(ps))}
 	for i, p := range ps {
 		req.Pieces[i] = p.chunk
 	}
-	resp, err := r.n.call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
+	resp, err := r.o.Peers.Call(ctx, l.peer, &wire.Request{Body: &wire.Request_Ship{Ship: req}})
 	got := resp.GetShip().GetStances()
 	for i := range ps {
 		if err == nil && (len(got) != len(ps) || !message.OfSlice(got[i].Newer, ps[i].slice)) {
@@ -469,7 +504,7 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		if errors.As(err, &refusal) {
 			wait = min(replicateBackoff, max(wait, refusal.After))
 		}
-		r.n.log.Debug("replicate", "peer", l.peer, "chunks", len(ps), "err", err)
+		r.o.Logger.Debug("replicate", "peer", l.peer, "chunks", len(ps), "err", err)
 		return wait, nil
 	}
 	var behind []quorum.SliceReplicas
@@ -485,7 +520,7 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		case st.Newer != nil:
 			newer, outdone = append(newer, message.SetOf(st.Newer)), append(outdone, p)
 		case st.Behind:
-			behind = append(behind, r.n.quorum.Of(p.slice)...)
+			behind = append(behind, r.o.Quorum.Of(p.slice)...)
 			l.todo[p.slice] = true
 		case !st.Ok || st.Stray:
 			later++
@@ -504,10 +539,12 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 		}
 	}
 	if len(behind) > 0 {
-		r.n.tell(ctx, l.peer, behind)
+		if err := message.Tell(ctx, r.o.Peers, l.peer, behind); err != nil {
+			r.o.Logger.Debug("telling configs", "peer", l.peer, "err", err)
+		}
 	}
 	if len(newer) > 0 {
-		if err := r.n.hear(l.peer, newer); err != nil {
+		if err := r.words.Hear(l.peer, newer); err != nil {
 			return 0, err
 		}
 		later += r.again(l, outdone)
@@ -521,11 +558,11 @@ func (r *replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 // again puts back into the lane what its peer knows a newer replica set of, where its
 // word does not count, and answers how many slices those are. It may yet come to know
 // what counts, and nothing else would have it asked then.
-func (r *replicator) again(l *replicaLane, ps []sentChunk) (n int) {
+func (r *Replicator) again(l *replicaLane, ps []sentChunk) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range ps {
-		if r.n.quorum.ReplicaSet(p.slice).Compare(p.set) == 0 {
+		if r.o.Quorum.ReplicaSet(p.slice).Compare(p.set) == 0 {
 			l.todo[p.slice] = true
 			n++
 		}
@@ -535,9 +572,9 @@ func (r *replicator) again(l *replicaLane, ps []sentChunk) (n int) {
 
 // took notes a replica's answer to one chunk and whether its copy has moved; bare
 // gets the slice when it has none. r.mu is held.
-func (r *replicator) took(l *replicaLane, p sentChunk, got *wire.Stance, bare *[]partition.Slice) bool {
+func (r *Replicator) took(l *replicaLane, p sentChunk, got *wire.Stance, bare *[]partition.Slice) bool {
 	sh := r.slices[p.slice]
-	if sh == nil || sh.to[l.peer] != p.about || r.n.quorum.ReplicaSet(p.slice).Compare(p.set) != 0 {
+	if sh == nil || sh.to[l.peer] != p.about || r.o.Quorum.ReplicaSet(p.slice).Compare(p.set) != 0 {
 		return false
 	}
 	st := sh.to[l.peer]
@@ -557,12 +594,19 @@ func (r *replicator) took(l *replicaLane, p sentChunk, got *wire.Stance, bare *[
 	return !st.copying
 }
 
-// doubt has peer asked anew where its copy of s stands: it says that it is not whole.
-func (r *replicator) doubt(s partition.Slice, peer string) {
+// Doubt has peer asked anew where its copy of s stands: it says that it is not whole.
+func (r *Replicator) Doubt(s partition.Slice, peer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sh := r.slices[s]; sh != nil && sh.to[peer] != nil && sh.to[peer].known && !sh.to[peer].copying {
 		*sh.to[peer] = copyProgress{}
 		r.lane(peer).add(s)
 	}
+}
+
+// Progress is closed when something has arrived at a replica, or the replicas of a slice have changed.
+func (r *Replicator) Progress() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.progress
 }

@@ -1,4 +1,4 @@
-package node
+package replicate
 
 import (
 	"errors"
@@ -23,19 +23,19 @@ type sentChunk struct {
 
 // chunkOf is what l's peer needs next of s, of which logs has the log; nil for
 // nothing.
-func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.LogReader) (*sentChunk, int, error) {
-	c := r.n.quorum.ReplicaSet(s)
+func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogReader) (*sentChunk, int, error) {
+	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
 	sh := r.slices[s]
 	var st copyProgress
-	ok := sh != nil && sh.to[l.peer] != nil && c.Owner == r.n.id
+	ok := sh != nil && sh.to[l.peer] != nil && c.Owner == r.o.Self
 	var about *copyProgress
 	if ok {
 		about = sh.to[l.peer]
 		st = *about
 	}
 	r.mu.Unlock()
-	if !ok || !r.n.quorum.Has(s) {
+	if !ok || !r.o.Quorum.Has(s) {
 		return nil, 0, nil
 	}
 	p := &sentChunk{slice: s, set: c, about: about, chunk: &wire.Piece{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork,
@@ -56,8 +56,8 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 	case errors.Is(err, store.ErrGap):
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
-		r.n.log.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
-			st.head, "ours", r.n.store.Log.LogHead(s))
+		r.o.Logger.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
+			st.head, "ours", r.o.Store.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)
@@ -71,15 +71,15 @@ func (r *replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 }
 
 // pageOf fills p with the next page of a copy, or with the log behind it.
-func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReader) (int, error) {
+func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader) (int, error) {
 	p.chunk.Kind = wire.Piece_KIND_COPY
 	if !st.paged {
-		rows, next, err := r.n.store.Log.SliceRows(p.slice, st.cursor, maxChunkBytes)
+		rows, next, err := r.o.Store.SliceRows(p.slice, st.cursor, maxChunkBytes)
 		if err != nil {
 			return 0, err
 		}
 		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, message.Rows(rows)
-		if len(next) > 0 || r.n.store.LogHead(p.slice) != st.copied {
+		if len(next) > 0 || r.o.Store.LogHead(p.slice) != st.copied {
 			return rowBytes(rows), nil
 		}
 		p.chunk.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
@@ -91,7 +91,7 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 	}
 	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
 	p.chunk.To, p.chunk.Rows = log.To, message.Rows(rows)
-	if log.To >= r.n.store.LogHead(p.slice) {
+	if log.To >= r.o.Store.LogHead(p.slice) {
 		p.chunk.Kind = wire.Piece_KIND_COPIED
 	}
 	return rowBytes(rows), nil
@@ -99,8 +99,8 @@ func (r *replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 
 // copyAnew begins a copy of s for peer. What is committed from now on is in the
 // log after copied, or in the rows that are still to be read.
-func (r *replicator) copyAnew(peer string, s partition.Slice) error {
-	head, err := r.n.store.Log.LogDurable(s)
+func (r *Replicator) copyAnew(peer string, s partition.Slice) error {
+	head, err := r.o.Store.LogDurable(s)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package node
+package replica
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 
 const leaseTimeout = 2 * time.Second
 
-// runLeases keeps this peer's leases alive.
-func (n *Node) runLeases(ctx context.Context) error {
+// RunLeases keeps this peer's leases alive.
+func (e *Elections) RunLeases(ctx context.Context) error {
 	tick := time.NewTicker(quorum.LeaseRenew)
 	defer tick.Stop()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	fail := make(chan error, 1)
 	busy := map[string]*sync.Mutex{}
-	lessors := n.quorum.Lessors()
+	lessors := e.o.Quorum.Lessors()
 	for {
 		for _, replica := range lessors {
 			if busy[replica] == nil {
@@ -34,7 +34,7 @@ func (n *Node) runLeases(ctx context.Context) error {
 			}
 			asking.Go(func() {
 				defer mu.Unlock()
-				if err := n.lease(ctx, replica); err != nil {
+				if err := e.lease(ctx, replica); err != nil {
 					select {
 					case fail <- err:
 					default:
@@ -47,59 +47,50 @@ func (n *Node) runLeases(ctx context.Context) error {
 			return ctx.Err()
 		case err := <-fail:
 			return err
-		case <-n.leaseKick:
-			lessors = n.quorum.Lacking(time.Now())
+		case <-e.agreement.leaseKick:
+			lessors = e.o.Quorum.Lacking(time.Now())
 		case <-tick.C:
-			lessors = n.quorum.Lessors()
+			lessors = e.o.Quorum.Lessors()
 		}
-	}
-}
-
-// kickLeases has the leases that lack something asked for at once: there are
-// slices to lease that were not there a moment ago, or peers to lease from.
-func (n *Node) kickLeases() {
-	select {
-	case n.leaseKick <- struct{}{}:
-	default:
 	}
 }
 
 // lease asks one replica. The error is the store's alone.
-func (n *Node) lease(ctx context.Context, replica string) error {
+func (e *Elections) lease(ctx context.Context, replica string) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	ask := n.quorum.AskFor(replica, false, time.Now())
+	ask := e.o.Quorum.AskFor(replica, false, time.Now())
 	if ask.Count == 0 {
 		return nil
 	}
-	g, err := n.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest,
+	g, err := e.askLease(ctx, replica, &wire.Lease{Count: uint64(ask.Count), Digest: ask.Digest,
 		Configs: message.Sets(ask.News)})
 	if err != nil {
-		n.log.Debug("lease", "peer", replica, "err", err)
+		e.o.Logger.Debug("lease", "peer", replica, "err", err)
 		return nil
 	}
-	if !n.quorum.Granted(replica, ask, g) {
+	if !e.o.Quorum.Granted(replica, ask, g) {
 		return nil
 	}
-	ask = n.quorum.AskFor(replica, true, time.Now())
+	ask = e.o.Quorum.AskFor(replica, true, time.Now())
 	var all quorum.Grant
 	for list := ask.List; len(list) > 0; {
 		page := list[:min(len(list), wire.MaxConfigs)]
 		list = list[len(page):]
-		g, err := n.askLease(ctx, replica,
+		g, err := e.askLease(ctx, replica,
 			&wire.Lease{Count: uint64(ask.Count), List: true, Configs: message.Sets(page)})
 		if err != nil {
-			n.log.Debug("lease", "peer", replica, "err", err)
+			e.o.Logger.Debug("lease", "peer", replica, "err", err)
 			return nil
 		}
 		all.Refused, all.Newer = append(all.Refused, g.Refused...), append(all.Newer, g.Newer...)
 	}
-	return n.decide(func() { n.quorum.Granted(replica, ask, all) })
+	return e.agreement.Decide(func() { e.o.Quorum.Granted(replica, ask, all) })
 }
 
-func (n *Node) askLease(ctx context.Context, replica string, l *wire.Lease) (quorum.Grant, error) {
+func (e *Elections) askLease(ctx context.Context, replica string, l *wire.Lease) (quorum.Grant, error) {
 	var g quorum.Grant
-	resp, err := n.call(ctx, replica, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
+	resp, err := e.o.Peers.Call(ctx, replica, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
 	if err != nil {
 		return g, err
 	}
@@ -114,7 +105,7 @@ func (n *Node) askLease(ctx context.Context, replica string, l *wire.Lease) (quo
 	return g, nil
 }
 
-func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
+func (e *Elections) ServeLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
 	ask := quorum.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
 	var g quorum.Grant
 	if l.List || len(l.Configs) > 0 {
@@ -123,11 +114,11 @@ func (n *Node) serveLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error)
 		} else {
 			ask.News = message.SetsOf(l.Configs)
 		}
-		if err := n.decide(func() { g = n.quorum.Grant(from, ask, time.Now()) }); err != nil {
+		if err := e.agreement.Decide(func() { g = e.o.Quorum.Grant(from, ask, time.Now()) }); err != nil {
 			return nil, err
 		}
 	} else {
-		g = n.quorum.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
+		g = e.o.Quorum.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
 	}
 	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: message.Sets(g.Newer)}
 	for _, s := range g.Refused {

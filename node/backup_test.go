@@ -72,8 +72,8 @@ func TestBackupAndRestore(t *testing.T) {
 	disk := vfs.NewMem()
 	s, write := backedUp(t, disk, 100)
 	defer s.Close()
-	if err := s.SetMetas(map[string][]byte{replica.MetaSets + "x": []byte("a promise"), replica.MetaPlacement: []byte("who lives"),
-		"budget": []byte("3")}); err != nil {
+	if err := s.SetMetas(map[string][]byte{replica.MetaSets + "x": []byte("a promise"),
+		replica.MetaPlacement: []byte("who lives"), "budget": []byte("3")}); err != nil {
 		t.Fatal(err)
 	}
 	var writing sync.WaitGroup

@@ -2,11 +2,8 @@
 // adds what needs all of them.
 //
 //   - package placement, pure: who should keep which slice, by this peer's View.
-//   - agreement (package quorum, pure; keep.go, lease.go, campaign.go): who does
-//     keep it, by majorities, and whether this peer may act there now.
-//   - replicate and receive (replicate.go, chunks.go, receive.go): logs and copies of slices
-//     to their other replicas; repair.go finds copies that differ (I6).
-//   - hand-over (handover.go): slices change hands by copying first (I4).
+//   - package replica: who does keep and own it, by majorities; its log and copies to the
+//     other replicas, hand-over, and copies that differ (I4, I6).
 //   - admit (admit.go): the registrar's side of a link, answered only when a
 //     majority of the replicas has it (I2), idempotent (I1).
 //   - forward (forward.go): the outbox on its way to the owners.

@@ -152,7 +152,8 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	give(t, n, s, "other")
-	if err := n.agreement.Decide(func() { n.quorum.Forget(s) }); err != nil { // as if the rows had come as the first of a copy
+	// As if the rows had come as the first of a copy.
+	if err := n.agreement.Decide(func() { n.quorum.Forget(s) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Close(); err != nil {
@@ -216,7 +217,8 @@ func TestProposalIsFinishedWhenDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.placement.Freeze()
-	during(t, n, n.elections.RunProposals, "the proposal is decided", func() bool { return n.quorum.ReplicaSet(s).Has("other") })
+	during(t, n, n.elections.RunProposals, "the proposal is decided",
+		func() bool { return n.quorum.ReplicaSet(s).Has("other") })
 }
 
 // A peer that is about to keep slices says that it knows better of them, which does

@@ -224,7 +224,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if n.slices, err = n.openPlacer(); err != nil {
 		return nil, err
 	}
-	// All slices, until openKeeping says which: those that were in the index when it
+	// All slices, until openAgreement says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
 	n.fingerprints = newFingerprints()
 	if n.index, err = index.Open(o.indexDir(), n.store,
@@ -335,10 +335,11 @@ func (n *Node) openCrawler() error {
 	if n.placer != nil {
 		place = n.placer.place
 	}
-	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id, Owns: n.agreement.Fetches,
-		Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
+	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id,
+		Owns: n.agreement.Fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
 		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log,
-		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.replicator.Committed, Budgeted: social.Budgeted,
+		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.replicator.Committed,
+		Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk,
 			DiskFull: n.disk.full, Hours: o.Hours}})
 	return err

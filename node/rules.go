@@ -63,7 +63,7 @@ func ruleOf(kind protoreflect.Name) (rule, bool) {
 		return rule{who: byMember}, true
 	case "compare":
 		return rule{who: byMember, also: ownersDigest}, true
-	case "unite": // the handler takes what a peer may bring: see serveUnite
+	case "unite": // the handler takes what a peer may bring: see replica.Receiver
 		return rule{who: byMember}, true
 	}
 	return rule{}, false

@@ -29,7 +29,8 @@ func acquaint(t *testing.T, o Options) speakers {
 	agree := func(s partition.Slice, owner string, replicas ...string) {
 		t.Helper()
 		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.LogHead(s))
-		if err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
+		err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) })
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -196,8 +196,8 @@ func (e *Elections) poll(ctx context.Context, all []quorum.Proposal, accept bool
 	return nil
 }
 
-func (e *Elections) askBallots(ctx context.Context, replica string, ps []quorum.Proposal, accept bool) ([]quorum.Promise,
-	error) {
+func (e *Elections) askBallots(ctx context.Context, replica string, ps []quorum.Proposal,
+	accept bool) ([]quorum.Promise, error) {
 	req := &wire.Ballots{Accept: accept}
 	for _, p := range ps {
 		w := &wire.Proposal{Base: message.Set(p.Slice, p.Base), Ballot: p.Ballot.N, By: p.Ballot.By}

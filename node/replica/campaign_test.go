@@ -34,7 +34,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 	dead := quorum.ReplicaSet{Owner: "dead", Replicas: []string{"dead", "here", n.o.Self}}
 	for what, c := range map[string]quorum.ReplicaSet{"a dead owner": dead,
 		"its own": {Owner: n.o.Self, Replicas: []string{n.o.Self}}} {
-		if first, later := n.elections.patience(holds, c, false), n.elections.patience(all[0], c, false); later-first != campaignEmpty {
+		first, later := n.elections.patience(holds, c, false), n.elections.patience(all[0], c, false)
+		if later-first != campaignEmpty {
 			t.Errorf("%s: patience %s where something is, %s where nothing is", what, first, later)
 		}
 	}

@@ -126,8 +126,9 @@ func (h *Handover) plan(now time.Time) []move {
 		if leaving {
 			want = append(slices.DeleteFunc(want, func(id string) bool { return id == h.o.Self }), h.o.Self)
 		}
-		h.o.Replicator.SetLearners(s,
-			slices.DeleteFunc(slices.Clone(want), func(id string) bool { return c.Has(id) || !h.o.Placement.Alive(id) }))
+		h.o.Replicator.SetLearners(s, slices.DeleteFunc(slices.Clone(want), func(id string) bool {
+			return c.Has(id) || !h.o.Placement.Alive(id)
+		}))
 		m, learning := h.wish(s, c, want)
 		stays := m.owner == c.Owner && sameSet(m.replicas, c.Replicas)
 		if !stays || learning {

@@ -27,7 +27,8 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	other := ""
 	for i := 0; other == ""; i++ { // one that should own s
 		id, place := fmt.Sprint("peer", i), placement.New([]partition.Slice{s}, 3, n.o.Self, time.Minute, false)
-		place.SetView(partition.NewView([]partition.Member{{ID: n.o.Self, Capacity: 1}, {ID: id, Capacity: 1}}), time.Now())
+		both := []partition.Member{{ID: n.o.Self, Capacity: 1}, {ID: id, Capacity: 1}}
+		place.SetView(partition.NewView(both), time.Now())
 		if place.Ranked(s)[0] == id {
 			other = id
 		}

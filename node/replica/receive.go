@@ -123,8 +123,8 @@ func (r *Receiver) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, w
 		switch p.Kind {
 		case wire.Piece_KIND_TAIL:
 			if st.Whole && st.Head == p.From && p.To > p.From {
-				chunks, at = append(chunks, store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: message.RowsOf(p.Rows)}),
-					append(at, i)
+				c := store.LogChunk{Slice: s, From: p.From, To: p.To, Rows: message.RowsOf(p.Rows)}
+				chunks, at = append(chunks, c), append(at, i)
 			}
 		case wire.Piece_KIND_COPY, wire.Piece_KIND_COPIED:
 			if err := r.importRows(s, message.RowsOf(p.Rows)); err != nil {

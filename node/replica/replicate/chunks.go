@@ -66,7 +66,8 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 	case log.To <= st.head:
 		return nil, 0, nil
 	}
-	p.chunk.Kind, p.chunk.From, p.chunk.To, p.chunk.Rows = wire.Piece_KIND_TAIL, log.From, log.To, message.Rows(log.Rows)
+	p.chunk.Kind, p.chunk.From, p.chunk.To = wire.Piece_KIND_TAIL, log.From, log.To
+	p.chunk.Rows = message.Rows(log.Rows)
 	return p, rowBytes(log.Rows), nil
 }
 

@@ -59,7 +59,7 @@ func (r *Replicator) Lagging(owned []partition.Slice) (n int) {
 			if k == r.o.Self {
 				return false
 			}
-			if sh != nil && sh.to[k] != nil && sh.to[k].known && !sh.to[k].copying && sh.to[k].head >= all[i].head {
+			if sh != nil && sh.to[k].reaches(all[i].head) {
 				return false
 			}
 			_, alive := live.Find(k)

@@ -100,7 +100,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 			s := n.target(here[j])
 			wake[s] = append(wake[s], here[j].Key.Site())
 			if n.placer != nil && here[j].In == 0 && here[j].From != 0 {
-				n.placer.linked(here[j].Key, here[j].From)
+				n.placer.Linked(here[j].Key, here[j].From)
 			}
 		case store.Known:
 			out[at[j]] = verdict{answer: wire.ForwardAck_ANSWER_KNOWN}

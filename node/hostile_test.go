@@ -468,7 +468,7 @@ func TestMapCells(t *testing.T) {
 			Properties map[string]any
 		}
 	}
-	if err := json.Unmarshal(b, &fc); err != nil || len(fc.Features) != 1+len(n.placer.judge.Slices()) {
+	if err := json.Unmarshal(b, &fc); err != nil || len(fc.Features) != 1+len(n.placer.Slices()) {
 		t.Fatalf("%d features, %v", len(fc.Features), err)
 	}
 	for _, f := range fc.Features[1:] {

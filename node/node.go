@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/geoplace"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
@@ -53,7 +54,7 @@ type Node struct {
 	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
 
 	slices     []partition.Slice // all of the swarm's
-	placer     *placer           // nil in hash mode
+	placer     *geoplace.Placer  // nil in hash mode
 	placement  *placement.Placement
 	forward    *forwarder
 	lookups    chan partition.Slice // whose owner in another zone is wanted
@@ -333,7 +334,7 @@ func (n *Node) openCrawler() error {
 	}
 	var place func(partition.Slice, *store.Record) *store.Placement
 	if n.placer != nil {
-		place = n.placer.place
+		place = n.placer.Place
 	}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id,
 		Owns: n.agreement.Fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,

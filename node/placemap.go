@@ -15,7 +15,7 @@ func (n *Node) cells() []feature {
 	if n.placer == nil {
 		return nil
 	}
-	all := n.placer.judge.Slices()
+	all := n.placer.Slices()
 	out := make([]feature, 0, len(all))
 	for _, sl := range all {
 		p := map[string]any{"kind": "cell", "level": sl.Level(), "owner": n.quorum.Owner(sl),

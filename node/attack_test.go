@@ -166,7 +166,7 @@ func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (part
 	t.Helper()
 	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
 	s := n.store.SliceOf(k)
-	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(replicas[0], replicas, n.store.Log.LogHead(s))
 	if err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (part
 
 func has(t *testing.T, n *Node, s partition.Slice) bool {
 	t.Helper()
-	rows, _, err := n.store.SliceRows(s, nil, 1)
+	rows, _, err := n.store.Log.SliceRows(s, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

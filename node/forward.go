@@ -97,7 +97,7 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 		f.mu.Lock()
 		from, again := f.next, f.again
 		f.mu.Unlock()
-		rows, reached, err := f.n.store.Outbox(from, outboxPage, f.n.agreement.Ours)
+		rows, reached, err := f.n.store.Queue.Outbox(from, outboxPage, f.n.agreement.Ours)
 		if err != nil {
 			return err
 		}

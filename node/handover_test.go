@@ -56,7 +56,7 @@ func enter(n *Node, ids ...string) {
 // give makes owner the only replica of s, as n learns it.
 func give(t *testing.T, n *Node, s partition.Slice, owner string) quorum.ReplicaSet {
 	t.Helper()
-	c := n.quorum.ReplicaSet(s).Next(owner, []string{owner}, n.store.LogHead(s))
+	c := n.quorum.ReplicaSet(s).Next(owner, []string{owner}, n.store.Log.LogHead(s))
 	if err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) }); err != nil {
 		t.Fatal(err)
 	}

@@ -199,7 +199,7 @@ func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error
 		}
 		err := t.Rows(saved, func(rows []store.Row) error {
 			return replica.Halving(rows, func(rows []store.Row) error {
-				err := s.ImportRows(sl, rows)
+				err := s.Log.ImportRows(sl, rows)
 				if len(rows) == 1 && errors.Is(err, store.ErrRow) {
 					return nil // half of what it was made of is lost
 				}

@@ -64,7 +64,7 @@ type Node struct {
 	addresses  *addresses
 	neighbours *neighbours
 	ahead      *clockAhead
-	trash      *store.Trash
+	trash      *trash.Trash
 	progress   progress
 	seeding    atomic.Int64 // seeds on their way: not idle
 	done       atomic.Bool  // WaitIdle has found the swarm idle

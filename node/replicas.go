@@ -78,7 +78,7 @@ func (n *Node) replicaOptions() replica.Options {
 	n.follows = &follows{addresses: n.addresses, index: n.index, overrules: n.overrules, admissible: n.admissible,
 		maxDepth: n.o.MaxDepth, log: n.log}
 	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
-		Head: n.store.LogHead})
+		Head: n.store.Log.LogHead})
 	n.replicator = replicate.New(replicate.Options{Self: n.id, Quorum: n.quorum, Store: n.store,
 		Placement: n.placement, Peers: asking(n.call), Logger: n.log})
 	return replica.Options{Self: n.id, Charter: n.charter, Slices: n.slices, Quorum: n.quorum, Store: n.store,

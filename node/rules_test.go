@@ -28,7 +28,7 @@ func acquaint(t *testing.T, o Options) speakers {
 	all := n.charter.Slices()
 	agree := func(s partition.Slice, owner string, replicas ...string) {
 		t.Helper()
-		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.LogHead(s))
+		c := n.quorum.ReplicaSet(s).Next(owner, replicas, n.store.Log.LogHead(s))
 		err := n.agreement.Decide(func() { n.quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) })
 		if err != nil {
 			t.Fatal(err)

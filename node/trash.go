@@ -10,7 +10,6 @@ import (
 
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/trash"
 )
 

@@ -24,7 +24,7 @@ func TestDroppedCopyComesBack(t *testing.T) {
 		t.Fatalf("the trash: %+v, %+v", kept, n.Status().Trash)
 	}
 	// The lie is out, the slice is this peer's again, and a person wants the rows back.
-	back := c.Next(n.id, []string{n.id}, n.store.LogHead(lost))
+	back := c.Next(n.id, []string{n.id}, n.store.Log.LogHead(lost))
 	if err := n.agreement.Decide(func() {
 		n.quorum.Learn(quorum.SliceReplicas{Slice: lost, ReplicaSet: back})
 		n.quorum.Copied(lost)

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
@@ -57,7 +58,7 @@ type tally struct {
 // Options are what a Placer works with. All are required.
 type Options struct {
 	Charter partition.Charter
-	Store   *store.Store
+	Store   *db.Store
 	Judge   *geo.Judge
 	Logger  *slog.Logger
 }
@@ -79,7 +80,7 @@ func (p *Placer) Place(sl partition.Slice, rec *store.Record) *store.Placement {
 	if unit == "" || rec.Status != 200 {
 		return nil
 	}
-	now, err := p.o.Store.PlacementOf(sl, rec.Key)
+	now, err := p.o.Store.Queue.PlacementOf(sl, rec.Key)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		p.o.Logger.Warn("placement not read", "key", rec.Key, "err", err)
 		return nil

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 )
 
 // What the store has under these names: of the ReplicaSet of each slice, of those that were not
@@ -62,7 +62,7 @@ func (a *Agreement) HeldBefore() bool { return a.heldBefore }
 
 // Load restores what was agreed about the slices into m. Rows that are not believed are given to
 // aside, under the name that they are put aside under.
-func Load(s *store.Store, m *quorum.Machine, aside func(sl partition.Slice, why *quorum.AsideError, name string,
+func Load(s *db.Store, m *quorum.Machine, aside func(sl partition.Slice, why *quorum.AsideError, name string,
 	row []byte)) error {
 	err := s.Metas(MetaSets, func(name string, v []byte) error {
 		sl, err := partition.ParseSlice(strings.TrimPrefix(name, MetaSets))
@@ -115,25 +115,25 @@ func (a *Agreement) Open(forks bool) error {
 			foreign = append(foreign, s)
 		}
 		if c.Owner == a.o.Self && len(c.Replicas) > 1 {
-			a.o.Store.SetLogged(true, s)
+			a.o.Store.Log.SetLogged(true, s)
 		}
 		if a.o.Quorum.Has(s) || slices.Contains(diverged, s) {
 			continue
 		}
-		if rows, _, err := a.o.Store.SliceRows(s, nil, 1); err != nil {
+		if rows, _, err := a.o.Store.Log.SliceRows(s, nil, 1); err != nil {
 			return err
 		} else if len(rows) > 0 && forks {
 			a.o.Quorum.MarkDiverged(s)
 		} else if len(rows) > 0 {
-			if err := a.o.Store.DropSlice(s); err != nil {
+			if err := a.o.Store.Log.DropSlice(s); err != nil {
 				return err
 			}
 		}
 	}
-	if err := a.o.Store.Relog(func(s partition.Slice) bool { _, mine := a.mine[s]; return mine }); err != nil {
+	if err := a.o.Store.Log.Relog(func(s partition.Slice) bool { _, mine := a.mine[s]; return mine }); err != nil {
 		return err
 	}
-	a.o.Store.Fence(true, foreign...)
+	a.o.Store.Log.Fence(true, foreign...)
 	a.o.Rest.Keep(slices.Collect(maps.Keys(a.mine)))
 	return a.Decide(func() {}) // cut what an owner has to cut
 }
@@ -205,13 +205,13 @@ func (a *Agreement) record() error {
 				continue
 			}
 			if had || c.Owner == a.o.Self {
-				a.o.Logger.Debug("agreed", "slice", s, "gen", c.Gen, "owner", c.Owner, "head", a.o.Store.LogHead(s))
+				a.o.Logger.Debug("agreed", "slice", s, "gen", c.Gen, "owner", c.Owner, "head", a.o.Store.Log.LogHead(s))
 			}
 			switch has := c.Owner == a.o.Self; {
 			case had && !has:
 				// From here on nothing is written to the slice but what its owner
 				// replicates: its log is another's.
-				a.o.Store.Fence(true, s)
+				a.o.Store.Log.Fence(true, s)
 				delete(a.mine, s)
 				lost = append(lost, s)
 			case has && !(had && was.SameFork(c) && was.Gen+1 == c.Gen):
@@ -221,14 +221,14 @@ func (a *Agreement) record() error {
 				a.mine[s] = c
 			}
 			// Only an owner writes a log; a replica's is the owner's.
-			a.o.Store.SetLogged(c.Owner == a.o.Self && (len(c.Replicas) > 1 || a.o.Replicator.HasLearners(s)), s)
+			a.o.Store.Log.SetLogged(c.Owner == a.o.Self && (len(c.Replicas) > 1 || a.o.Replicator.HasLearners(s)), s)
 			a.o.Replicator.Changed(s)
 		}
 		uncut := a.o.Quorum.Uncut()
 		for s, head := range uncut {
 			anew[s] = true
-			if a.o.Store.LogHead(s) != head {
-				if err := a.o.Store.ResetLog(s, head); err != nil {
+			if a.o.Store.Log.LogHead(s) != head {
+				if err := a.o.Store.Log.ResetLog(s, head); err != nil {
 					return fmt.Errorf("agreement: %w", err)
 				}
 			}
@@ -240,13 +240,13 @@ func (a *Agreement) record() error {
 		}
 	}
 	if len(anew) > 0 {
-		if err := a.o.Store.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {
+		if err := a.o.Store.Log.Relog(func(s partition.Slice) bool { return anew[s] }); err != nil {
 			return fmt.Errorf("agreement: %w", err)
 		}
 	}
 	if len(lost)+len(gained) > 0 {
 		a.o.Rest.Gained(gained)
-		a.o.Store.Fence(false, gained...)
+		a.o.Store.Log.Fence(false, gained...)
 		a.o.Rest.Keep(slices.Collect(maps.Keys(a.mine)))
 		a.recrawl(lost, gained)
 	}

@@ -178,7 +178,7 @@ func (e *Elections) patience(s partition.Slice, c quorum.ReplicaSet, spurned boo
 	case alive:
 		wait += campaignAlive
 	}
-	if e.o.Store.LogHead(s) == 0 {
+	if e.o.Store.Log.LogHead(s) == 0 {
 		wait += campaignEmpty
 	}
 	return wait
@@ -249,7 +249,7 @@ func (e *Elections) logPromises(ballots []quorum.Proposal, promises map[partitio
 		return
 	}
 	for _, p := range ballots {
-		head := e.o.Store.LogHead(p.Slice)
+		head := e.o.Store.Log.LogHead(p.Slice)
 		if head == 0 {
 			continue
 		}

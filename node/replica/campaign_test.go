@@ -16,8 +16,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 	n := newRig(t, swarm())
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	holds := n.o.Store.SliceOf(k)
-	n.o.Store.SetLogged(true, holds)
-	if _, err := n.o.Store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	n.o.Store.Log.SetLogged(true, holds)
+	if _, err := n.o.Store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	n.enter("here")

@@ -134,7 +134,7 @@ func (h *Handover) plan(now time.Time) []move {
 		if !stays || learning {
 			moving++
 		}
-		if m.owner != c.Owner && !leaving && h.o.Store.LogHead(s) > 0 && now.Sub(h.o.Crawler.Since(s)) < ownerStays {
+		if m.owner != c.Owner && !leaving && h.o.Store.Log.LogHead(s) > 0 && now.Sub(h.o.Crawler.Since(s)) < ownerStays {
 			continue
 		}
 		if !stays && (!learning || leaving) {
@@ -189,7 +189,7 @@ func (h *Handover) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (
 func (h *Handover) caughtUp(s partition.Slice, id string) bool {
 	const near = 64
 	head, ok := h.o.Replicator.At(s, id)
-	return ok && head+near >= h.o.Store.LogHead(s)
+	return ok && head+near >= h.o.Store.Log.LogHead(s)
 }
 
 func sameSet(a, b []string) bool {
@@ -201,7 +201,7 @@ func (h *Handover) handOver(ctx context.Context, moves []move) error {
 	ready := h.rest(moves) // with no moves, what rested goes on
 	var used, empty []move
 	for _, m := range ready {
-		if h.o.Store.LogHead(m.slice) > 0 {
+		if h.o.Store.Log.LogHead(m.slice) > 0 {
 			used = append(used, m)
 		} else {
 			empty = append(empty, m)
@@ -272,7 +272,7 @@ func (h *Handover) awaitReplicas(ctx context.Context, moves []move) (ready []mov
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
 	defer cancel()
 	missing := func(m move) bool {
-		head := h.o.Store.LogHead(m.slice)
+		head := h.o.Store.Log.LogHead(m.slice)
 		have := 0
 		for _, id := range m.replicas {
 			at, ok := h.o.Replicator.At(m.slice, id)

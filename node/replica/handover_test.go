@@ -21,7 +21,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	n := newRig(t, swarm())
 	k := mustKey(t, "http://127.99.0.1:9009/")
 	s := n.o.Store.SliceOf(k)
-	if _, err := n.o.Store.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
+	if _, err := n.o.Store.Queue.Admit([]store.Admission{{Key: k}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	other := ""
@@ -35,8 +35,8 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 	n.enter(n.o.Self, other)
 	n.give(s, other)
-	n.o.Store.SetLogged(true, s)
-	c := n.o.Quorum.ReplicaSet(s).Next(n.o.Self, []string{n.o.Self, other}, n.o.Store.LogHead(s))
+	n.o.Store.Log.SetLogged(true, s)
+	c := n.o.Quorum.ReplicaSet(s).Next(n.o.Self, []string{n.o.Self, other}, n.o.Store.Log.LogHead(s))
 	came := time.Now()
 	if err := n.agreement.Decide(func() {
 		n.o.Quorum.Copied(s)
@@ -45,7 +45,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.o.Store.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}},
+	if _, err := n.o.Store.Queue.Admit([]store.Admission{{Key: mustKey(t, "http://127.99.0.1:9009/more")}},
 		time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	n.answers[other] = func(req *wire.Request) *wire.Response {
 		a := &wire.ShipAnswer{}
 		for _, p := range req.GetShip().GetPieces() {
-			head := n.o.Store.LogHead(partition.Slice(p.Slice))
+			head := n.o.Store.Log.LogHead(partition.Slice(p.Slice))
 			a.Stances = append(a.Stances, &wire.Stance{Ok: true, Whole: true, Head: head})
 		}
 		return &wire.Response{Body: &wire.Response_Ship{Ship: a}}

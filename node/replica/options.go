@@ -5,12 +5,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/echo-node/echo-node/store/trash"
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 )
 
 // Options are what the parts of this package work with. All share the same.
@@ -19,8 +20,8 @@ type Options struct {
 	Charter    partition.Charter // of its swarm
 	Slices     []partition.Slice // all of them
 	Quorum     *quorum.Machine
-	Store      *store.Store
-	Trash      *store.Trash
+	Store      *db.Store
+	Trash      *trash.Trash
 	Placement  *placement.Placement
 	Replicator *replicate.Replicator
 	Peers      message.Peers

@@ -88,8 +88,8 @@ func (r *Receiver) cut(from string, ps []*wire.Piece) error {
 			if !st.Cut {
 				continue
 			}
-			if r.o.Store.LogHead(s) != st.Head {
-				if failed = r.o.Store.ResetLog(s, st.Head); failed != nil {
+			if r.o.Store.Log.LogHead(s) != st.Head {
+				if failed = r.o.Store.Log.ResetLog(s, st.Head); failed != nil {
 					return
 				}
 			}
@@ -150,20 +150,20 @@ func (r *Receiver) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, w
 // applyLogs halves what is refused: each log chunk is within the caps, but what
 // they expand to together may not be.
 func (r *Receiver) applyLogs(now time.Time, ps []store.LogChunk) error {
-	return Halving(ps, func(ps []store.LogChunk) error { return r.o.Store.ApplyLog(now, ps...) })
+	return Halving(ps, func(ps []store.LogChunk) error { return r.o.Store.Log.ApplyLog(now, ps...) })
 }
 
 // importRows halves a page that is refused: what it expands to has a cap, and
 // one site's text can expand a thousandfold.
 func (r *Receiver) importRows(s partition.Slice, rows []store.Row) error {
-	return Halving(rows, func(rows []store.Row) error { return r.o.Store.ImportRows(s, rows) })
+	return Halving(rows, func(rows []store.Row) error { return r.o.Store.Log.ImportRows(s, rows) })
 }
 
 // bringRows takes what a member that does not keep s may bring.
 func (r *Receiver) bringRows(s partition.Slice, rows []store.Row, from string) error {
-	by := store.Bringer{Peer: from, Overrules: r.o.Rest.Overrules(from), Allow: r.o.Rest.MayAdmit}
+	by := replog.Bringer{Peer: from, Overrules: r.o.Rest.Overrules(from), Allow: r.o.Rest.MayAdmit}
 	return Halving(rows, func(rows []store.Row) error {
-		b, err := r.o.Store.BringRows(s, rows, time.Now(), by)
+		b, err := r.o.Store.Log.BringRows(s, rows, time.Now(), by)
 		r.o.Counts.RowsLeft.Add(int64(b.Left))
 		return err
 	})
@@ -207,8 +207,8 @@ func (r *Receiver) finishCopies(from string, ps []*wire.Piece, whole []int, out 
 				out.Stances[i].Ok = false
 				continue
 			}
-			if r.o.Store.LogHead(s) != ps[i].To {
-				if failed = r.o.Store.ResetLog(s, ps[i].To); failed != nil {
+			if r.o.Store.Log.LogHead(s) != ps[i].To {
+				if failed = r.o.Store.Log.ResetLog(s, ps[i].To); failed != nil {
 					return
 				}
 			}
@@ -271,7 +271,7 @@ func (r *Receiver) ServeReconcile(ctx context.Context, from string, m *wire.Unit
 	case ok:
 		err = r.importRows(s, message.RowsOf(m.Rows))
 	}
-	head := r.o.Store.LogHead(s)
+	head := r.o.Store.Log.LogHead(s)
 	r.agreement.RUnlock()
 	switch {
 	case err != nil:

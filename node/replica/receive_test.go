@@ -22,7 +22,7 @@ func TestImportOfWhatExpands(t *testing.T) {
 	for i := range 70 {
 		k := mustKey(t, fmt.Sprintf("http://spam.example/%d", i))
 		s = other.SliceOf(k)
-		if _, err := other.Admit([]store.Admission{{Key: k}}, now); err != nil {
+		if _, err := other.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 			t.Fatal(err)
 		}
 		r := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
@@ -32,7 +32,7 @@ func TestImportOfWhatExpands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, next, err := other.SliceRows(s, nil, reconcilePage)
+	rows, next, err := other.Log.SliceRows(s, nil, reconcilePage)
 	if err != nil || len(next) > 0 {
 		t.Fatal(len(rows), next, err)
 	}

@@ -67,10 +67,10 @@ func (r *Repairs) repair(ctx context.Context, s partition.Slice) (compared bool,
 		if k == r.o.Self || !r.o.Placement.Alive(k) {
 			continue
 		}
-		if at, ok := r.o.Replicator.At(s, k); !ok || at != r.o.Store.LogHead(s) {
+		if at, ok := r.o.Replicator.At(s, k); !ok || at != r.o.Store.Log.LogHead(s) {
 			continue // it is behind: the log says what it lacks
 		}
-		ours, err := r.o.Store.Digests(s)
+		ours, err := r.o.Store.Log.Digests(s)
 		if err != nil {
 			return compared, fmt.Errorf("repair: %w", err)
 		}
@@ -82,7 +82,7 @@ func (r *Repairs) repair(ctx context.Context, s partition.Slice) (compared bool,
 		}
 		a := resp.GetCompare()
 		compared = true
-		if len(a.GetDigests()) != wire.MaxDigests || a.Head != r.o.Store.LogHead(s) {
+		if len(a.GetDigests()) != wire.MaxDigests || a.Head != r.o.Store.Log.LogHead(s) {
 			continue // something was written meanwhile
 		}
 		for b := range buckets {
@@ -123,7 +123,7 @@ func (r *Repairs) repairBucket(ctx context.Context, replica string, s partition.
 		after = a.Next
 	}
 	for after := []byte(nil); ; {
-		rows, next, err := r.o.Store.BucketRows(s, bucket, after, reconcilePage)
+		rows, next, err := r.o.Store.Log.BucketRows(s, bucket, after, reconcilePage)
 		if err != nil {
 			return fmt.Errorf("repair: %w", err)
 		}
@@ -157,15 +157,15 @@ func (r *Repairs) ServeCompare(from string, m *wire.Compare) (*wire.CompareAnswe
 	if c := r.o.Quorum.ReplicaSet(s); c.Owner != from || !r.o.Quorum.Has(s) {
 		return nil, call.Busy("no copy of that slice is kept here for you", time.Second)
 	}
-	a := &wire.CompareAnswer{Head: r.o.Store.LogHead(s)}
+	a := &wire.CompareAnswer{Head: r.o.Store.Log.LogHead(s)}
 	if m.Rows {
 		var rows []store.Row
 		var err error
-		rows, a.Next, err = r.o.Store.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
+		rows, a.Next, err = r.o.Store.Log.BucketRows(s, int(m.Bucket), m.After, reconcilePage)
 		a.Rows = message.Rows(rows)
 		return a, err
 	}
-	d, err := r.o.Store.Digests(s)
+	d, err := r.o.Store.Log.Digests(s)
 	for _, x := range d {
 		a.Digests = binary.BigEndian.AppendUint64(a.Digests, x)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/echo-node/echo-node/store/trash"
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/placement"
@@ -71,7 +73,7 @@ func newRig(t *testing.T, c partition.Charter) *rig {
 		t.Fatal(err)
 	}
 	fs, log := vfs.NewMem(), slog.New(slog.NewTextHandler(io.Discard, nil))
-	s, err := store.Create("store", store.Options{FS: fs, Charter: c, Logged: func(s partition.Slice) {
+	s, err := db.Create("store", store.Options{FS: fs, Charter: c, Logged: func(s partition.Slice) {
 		if x.o.Replicator != nil {
 			x.o.Replicator.Logged(s)
 		}
@@ -84,12 +86,12 @@ func newRig(t *testing.T, c partition.Charter) *rig {
 			t.Error(err)
 		}
 	})
-	trash, err := store.OpenTrash(fs, "trash", store.TrashOptions{Keep: time.Hour, MaxBytes: 1 << 30})
+	trash, err := trash.Open(fs, "trash", trash.Options{Keep: time.Hour, MaxBytes: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := quorum.New(quorum.Options{Self: "self", Founder: c.Founder, Slices: slices, Started: time.Now(),
-		Head: s.LogHead})
+		Head: s.Log.LogHead})
 	p := placement.New(slices, c.Replicas, "self", time.Minute, false)
 	r := replicate.New(replicate.Options{Self: "self", Quorum: q, Store: s, Placement: p, Peers: x, Logger: log})
 	x.o = Options{Self: "self", Charter: c, Slices: slices, Quorum: q, Store: s, Trash: trash, Placement: p,
@@ -155,7 +157,7 @@ func (x *rig) enter(ids ...string) {
 // give makes owner the only replica of s, as this peer learns it.
 func (x *rig) give(s partition.Slice, owner string) {
 	x.t.Helper()
-	c := x.o.Quorum.ReplicaSet(s).Next(owner, []string{owner}, x.o.Store.LogHead(s))
+	c := x.o.Quorum.ReplicaSet(s).Next(owner, []string{owner}, x.o.Store.Log.LogHead(s))
 	err := x.agreement.Decide(func() { x.o.Quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c}) })
 	if err != nil {
 		x.t.Fatal(err)
@@ -166,7 +168,7 @@ func (x *rig) give(s partition.Slice, owner string) {
 func (x *rig) surplus(k partition.Key, owner string) partition.Slice {
 	x.t.Helper()
 	now := time.Now().Add(-time.Hour)
-	if _, err := x.o.Store.Admit([]store.Admission{{Key: k}}, now); err != nil {
+	if _, err := x.o.Store.Queue.Admit([]store.Admission{{Key: k}}, now); err != nil {
 		x.t.Fatal(err)
 	}
 	r := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: now, Source: "web",
@@ -199,9 +201,9 @@ func (x *rig) during(part func(context.Context) error, what string, is func() bo
 }
 
 // elsewhere is the store of another peer of the swarm.
-func elsewhere(t *testing.T, x *rig) *store.Store {
+func elsewhere(t *testing.T, x *rig) *db.Store {
 	t.Helper()
-	s, err := store.Create("other", store.Options{FS: vfs.NewMem(), Charter: x.o.Charter})
+	s, err := db.Create("other", store.Options{FS: vfs.NewMem(), Charter: x.o.Charter})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -179,7 +179,7 @@ func (t *Tidier) reconcile(ctx context.Context) error {
 		if err == nil && united {
 			t.o.Logger.Info("copy of a dead fork reconciled", "slice", s, "owner", c.Owner)
 			if drop {
-				err = t.o.Store.DropSlice(s)
+				err = t.o.Store.Log.DropSlice(s)
 			}
 		}
 		if err != nil {
@@ -193,7 +193,7 @@ func (t *Tidier) reconcile(ctx context.Context) error {
 func (t *Tidier) sendCopy(ctx context.Context, peer string, s partition.Slice) (bool, error) {
 	var after []byte
 	for {
-		rows, next, err := t.o.Store.SliceRows(s, after, reconcilePage)
+		rows, next, err := t.o.Store.Log.SliceRows(s, after, reconcilePage)
 		if err != nil {
 			return false, err
 		}
@@ -233,7 +233,7 @@ func (t *Tidier) DropSurplus(ctx context.Context) error {
 		dropped := false
 		err := t.agreement.Decide(func() { dropped = t.o.Quorum.ForgetSurplus(s, c, asked) })
 		if err == nil && dropped {
-			err = t.o.Store.DropSlice(s)
+			err = t.o.Store.Log.DropSlice(s)
 		}
 		if err != nil {
 			return err
@@ -272,10 +272,10 @@ func (t *Tidier) haveIt(ctx context.Context, s partition.Slice, c quorum.Replica
 func (t *Tidier) trimLogs() error {
 	const long, kept = 4096, 1024
 	for _, s := range t.o.Quorum.Kept() {
-		if entries, _ := t.o.Store.LogLen(s); entries < long {
+		if entries, _ := t.o.Store.Log.LogLen(s); entries < long {
 			continue
 		}
-		if err := t.o.Store.TrimLog(s, t.o.Store.LogHead(s)-kept); err != nil {
+		if err := t.o.Store.Log.TrimLog(s, t.o.Store.Log.LogHead(s)-kept); err != nil {
 			return err
 		}
 	}

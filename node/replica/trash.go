@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/echo-node/echo-node/store/trash"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -21,9 +22,9 @@ const (
 // keepTrash puts the copy of s, which is whole, into the trash before it is dropped. false:
 // that failed, and the copy stays for now.
 func (t *Tidier) keepTrash(s partition.Slice, why string) bool {
-	err := t.o.Trash.Put(t.o.Store, s, why, time.Now())
+	err := t.o.Trash.Put(t.o.Store.Log, s, why, time.Now())
 	switch {
-	case errors.Is(err, store.ErrTrashFull):
+	case errors.Is(err, trash.ErrFull):
 		t.o.Counts.TrashFull.Add(1)
 		t.o.Logger.Debug("a copy is dropped that the trash has no room for", "slice", s, "err", err)
 	case err != nil:
@@ -64,7 +65,7 @@ func (t *Tidier) tidyTrash(ctx context.Context, now time.Time) error {
 // giveBack reconciles the rows of x with those of the slice's present owner; this peer's own
 // old copy it believes. false: not now. Giving them again changes nothing more, so a crash
 // in the middle loses nothing. The error is the store's.
-func (t *Tidier) giveBack(ctx context.Context, x store.Trashed) (bool, error) {
+func (t *Tidier) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 	owner := t.o.Quorum.Owner(x.Slice)
 	if owner != t.o.Self && !t.o.Placement.Alive(owner) || owner == t.o.Self && !t.agreement.Acts(x.Slice) {
 		return false, nil

@@ -27,7 +27,7 @@ func TestTrashIsGivenToTheOwner(t *testing.T) {
 	n.enter(owner)
 	k := mustKey(t, "http://bank.example/")
 	s := n.surplus(k, owner)
-	want, _, err := n.o.Store.SliceRows(s, nil, 1<<20)
+	want, _, err := n.o.Store.Log.SliceRows(s, nil, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type sentChunk struct {
 
 // chunkOf is what l's peer needs next of s, of which logs has the log; nil for
 // nothing.
-func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogReader) (*sentChunk, int, error) {
+func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.LogReader) (*sentChunk, int, error) {
 	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
 	sh := r.slices[s]
@@ -57,7 +57,7 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
 		r.o.Logger.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
-			st.head, "ours", r.o.Store.LogHead(s))
+			st.head, "ours", r.o.Store.Log.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)
@@ -72,15 +72,15 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *store.LogR
 }
 
 // pageOf fills p with the next page of a copy, or with the log behind it.
-func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader) (int, error) {
+func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReader) (int, error) {
 	p.chunk.Kind = wire.Piece_KIND_COPY
 	if !st.paged {
-		rows, next, err := r.o.Store.SliceRows(p.slice, st.cursor, maxChunkBytes)
+		rows, next, err := r.o.Store.Log.SliceRows(p.slice, st.cursor, maxChunkBytes)
 		if err != nil {
 			return 0, err
 		}
 		p.next, p.chunk.To, p.chunk.Rows = next, st.copied, message.Rows(rows)
-		if len(next) > 0 || r.o.Store.LogHead(p.slice) != st.copied {
+		if len(next) > 0 || r.o.Store.Log.LogHead(p.slice) != st.copied {
 			return rowBytes(rows), nil
 		}
 		p.chunk.Kind = wire.Piece_KIND_COPIED // nothing was written meanwhile
@@ -92,7 +92,7 @@ func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader
 	}
 	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
 	p.chunk.To, p.chunk.Rows = log.To, message.Rows(rows)
-	if log.To >= r.o.Store.LogHead(p.slice) {
+	if log.To >= r.o.Store.Log.LogHead(p.slice) {
 		p.chunk.Kind = wire.Piece_KIND_COPIED
 	}
 	return rowBytes(rows), nil
@@ -101,7 +101,7 @@ func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *store.LogReader
 // copyAnew begins a copy of s for peer. What is committed from now on is in the
 // log after copied, or in the rows that are still to be read.
 func (r *Replicator) copyAnew(peer string, s partition.Slice) error {
-	head, err := r.o.Store.LogDurable(s)
+	head, err := r.o.Store.Log.LogDurable(s)
 	if err != nil {
 		return err
 	}

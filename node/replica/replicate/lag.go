@@ -48,7 +48,7 @@ func (r *Replicator) Lagging(owned []partition.Slice) (n int) {
 	}
 	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
 	for i, s := range owned {
-		all[i] = slice{r.o.Quorum.ReplicaSet(s).Replicas, r.o.Store.LogHead(s)}
+		all[i] = slice{r.o.Quorum.ReplicaSet(s).Replicas, r.o.Store.Log.LogHead(s)}
 	}
 	live, _ := r.o.Placement.Views()
 	r.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/replica/message"
@@ -50,9 +51,9 @@ func (r *Replicator) drive(ctx context.Context, l *replicaLane) error {
 // InUse parts slices into those in which something was ever written and the
 // others, of which a geo swarm has thousands. What the former need comes first,
 // and does not wait for the latter: there, a site may be waiting.
-func InUse(s *store.Store, all []partition.Slice) (used, empty []partition.Slice) {
+func InUse(s *db.Store, all []partition.Slice) (used, empty []partition.Slice) {
 	for _, sl := range all {
-		if s.LogHead(sl) > 0 {
+		if s.Log.LogHead(sl) > 0 {
 			used = append(used, sl)
 		} else {
 			empty = append(empty, sl)
@@ -70,7 +71,7 @@ func (r *Replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err err
 	r.mu.Unlock()
 	used, empty := InUse(r.o.Store, slices.Collect(maps.Keys(todo)))
 	all := append(used, empty...)
-	logs, err := r.o.Store.LogReader(all...)
+	logs, err := r.o.Store.Log.LogReader(all...)
 	if err != nil {
 		return nil, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
@@ -37,7 +38,7 @@ const (
 type Options struct {
 	Self      string // this peer
 	Quorum    *quorum.Machine
-	Store     *store.Store
+	Store     *db.Store
 	Placement *placement.Placement
 	Peers     message.Peers
 	Logger    *slog.Logger
@@ -182,7 +183,7 @@ func (r *Replicator) follow(s partition.Slice, sh *replication) {
 	if !sh.since.IsZero() && !r.has(s, sh.mark) {
 		return
 	}
-	if head := r.o.Store.LogHead(s); r.has(s, head) {
+	if head := r.o.Store.Log.LogHead(s); r.has(s, head) {
 		sh.since = time.Time{}
 	} else {
 		sh.mark, sh.since = head, time.Now()
@@ -194,7 +195,7 @@ func (r *Replicator) follow(s partition.Slice, sh *replication) {
 func (r *Replicator) Committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sh, head := r.slices[s], r.o.Store.LogHead(s)
+	sh, head := r.slices[s], r.o.Store.Log.LogHead(s)
 	if sh == nil || r.has(s, head) {
 		return nil
 	}
@@ -254,7 +255,7 @@ func (r *Replicator) SetLearners(s partition.Slice, learners []string) {
 	if len(learners) > 0 && !r.HasLearners(s) {
 		// Before a copy begins: what it misses is in the log. And before r.mu: the
 		// store may call logged under the slice's lock.
-		r.o.Store.SetLogged(true, s)
+		r.o.Store.Log.SetLogged(true, s)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

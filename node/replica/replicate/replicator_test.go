@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
@@ -29,7 +30,7 @@ func swarm() partition.Charter {
 func newTest(t *testing.T, peers message.Peers) *Replicator {
 	t.Helper()
 	c := swarm()
-	s, err := store.Create("store", store.Options{FS: vfs.NewMem(), Charter: c})
+	s, err := db.Create("store", store.Options{FS: vfs.NewMem(), Charter: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func newTest(t *testing.T, peers message.Peers) *Replicator {
 		}
 	})
 	q := quorum.New(quorum.Options{Self: "self", Founder: "self", Slices: c.Slices(), Started: time.Now(),
-		Head: s.LogHead})
+		Head: s.Log.LogHead})
 	r := New(Options{Self: "self", Quorum: q, Store: s, Peers: peers,
 		Placement: placement.New(c.Slices(), c.Replicas, "self", time.Minute, false),
 		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -77,7 +78,7 @@ func (a *answering) Call(context.Context, string, *wire.Request) (*wire.Response
 func TestFetchesOnlyWhatArrives(t *testing.T) {
 	r := newTest(t, nobody{})
 	s := swarm().Slices()[0]
-	learn(r, s, r.o.Quorum.ReplicaSet(s).Next("self", []string{"self", "a", "b"}, r.o.Store.LogHead(s)))
+	learn(r, s, r.o.Quorum.ReplicaSet(s).Next("self", []string{"self", "a", "b"}, r.o.Store.Log.LogHead(s)))
 	a, b := &replicaLane{peer: "a"}, &replicaLane{peer: "b"}
 	r.mu.Lock()
 	r.lanes = map[string]*replicaLane{"a": a, "b": b}

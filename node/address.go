@@ -195,7 +195,7 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.A
 		m.Asks[i] = wireAsk(q)
 	}
 	sent := time.Now()
-	resp, err := k.n.call(ctx, owner, &wire.Request{Body: &wire.Request_Turns{Turns: m}})
+	resp, err := k.n.swarm.Call(ctx, owner, &wire.Request{Body: &wire.Request_Turns{Turns: m}})
 	received := time.Now()
 	answers := resp.GetTurns().GetAnswers()
 	if err == nil && len(answers) != len(qs) {
@@ -210,7 +210,7 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.A
 		}
 		switch a := answers[i]; a.State {
 		case wire.TurnAnswer_STATE_NOT_OWNER, wire.TurnAnswer_STATE_REFUSED:
-			if _, s := k.owner(q.Addr); a.State == wire.TurnAnswer_STATE_NOT_OWNER && k.n.foreign(s) {
+			if _, s := k.owner(q.Addr); a.State == wire.TurnAnswer_STATE_NOT_OWNER && k.n.swarm.Foreign(s) {
 				k.n.dht.ForgetOwner(s, owner)
 			}
 			k.taker.Failed(q, k.words(owner, a), ms(a.WaitMs), received)

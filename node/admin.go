@@ -10,6 +10,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
@@ -24,14 +25,14 @@ func (n *Node) API() api.Peer {
 		Show:     n.show,
 		Overrule: n.overrule,
 		Release:  n.release, Again: n.again, Quarantine: n.quarantined,
-		Mistakes: n.mistakes,
+		Mistakes: n.search.Mistakes,
 		Seed:     n.Seed,
-		Query:    n.Query,
-		Copies:   n.Copies,
-		Export:   n.Export,
+		Query:    n.search.Query,
+		Copies:   n.search.Copies,
+		Export:   n.search.Export,
 		Recent:   n.recent,
 		Errors:   n.failures,
-		Gaps:     n.gaps,
+		Gaps:     n.search.Gaps,
 		Map:      n.geoJSON,
 		Metrics:  n.metrics,
 		Ready:    n.ready,
@@ -71,7 +72,7 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			resp, err := n.call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
+			resp, err := n.swarm.Call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
 			if err != nil {
 				return // Status stays nil: it did not answer
 			}
@@ -125,7 +126,7 @@ func (n *Node) show(ctx context.Context, k partition.Key) (api.Shown, error) {
 			out.Placement = evidence
 			return out, err
 		}
-		if sl, err = n.sliceFrom(uint64(placed), k); err != nil {
+		if sl, err = n.swarm.SliceFrom(uint64(placed), k); err != nil {
 			return out, fmt.Errorf("show: %w", err)
 		}
 	}
@@ -137,10 +138,11 @@ func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) 
 	if owner == n.id || owner == "" {
 		return n.showHere(sl, k)
 	}
-	resp, err := n.call(ctx, owner,
-		&wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k), Slice: sliceOn(sl)}}})
+	resp, err := n.swarm.Call(ctx, owner,
+		&wire.Request{Body: &wire.Request_Show{Show: &wire.Show{Key: string(k), Slice: call.SliceOn(sl)}}})
 	if err != nil {
-		return api.Shown{}, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
+		return api.Shown{}, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner,
+			n.search.Reason(ctx, owner, err))
 	}
 	a := resp.GetShow()
 	out := api.Shown{Key: k, Owner: owner}
@@ -240,9 +242,9 @@ func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admissio
 	for _, it := range items {
 		f.Links = append(f.Links, linkOf(it))
 	}
-	resp, err := n.call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: f}})
+	resp, err := n.swarm.Call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: f}})
 	if err != nil {
-		return fail(n.reason(ctx, owner, err))
+		return fail(n.search.Reason(ctx, owner, err))
 	}
 	ack := resp.GetForward()
 	if len(ack.GetAnswers()) != len(items) {

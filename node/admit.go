@@ -205,7 +205,7 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 		a.Hint.Kind = store.HintElsewhere // whatever it calls itself: a site's own word is its own
 	}
 	if l.Slice != 0 {
-		if a.In, err = n.sliceFrom(l.Slice, k); err != nil {
+		if a.In, err = n.swarm.SliceFrom(l.Slice, k); err != nil {
 			return store.Admission{}, err
 		}
 		a.Pace, a.Gen = paceOf(l.Pace)

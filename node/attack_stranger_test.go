@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -90,7 +91,7 @@ func overrule(t *testing.T, o Options, all []overriding) {
 			if tt.names == "" {
 				said.Peer = n.id
 			}
-			b, err := plain(said)
+			b, err := call.Plain(said)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func groups(n *node.Node, keys []partition.Key) (out map[partition.Key]string, w
 	out = map[partition.Key]string{}
 	for _, k := range keys {
 		time.Sleep(200 * time.Millisecond) // of fake time: what one peer may ask of another has a credit
-		g, err := n.Copies(context.Background(), k, "")
+		g, err := n.Search().Copies(context.Background(), k, "")
 		if err != nil {
 			return nil, fmt.Sprintf("%s: %v", k, err)
 		}
@@ -293,7 +293,7 @@ func TestWithdrawnCopiesLeave(t *testing.T) {
 					continue
 				}
 				time.Sleep(200 * time.Millisecond)
-				g, err := s.Peers[1].Node().Copies(context.Background(), k, "")
+				g, err := s.Peers[1].Node().Search().Copies(context.Background(), k, "")
 				if err != nil {
 					return err.Error()
 				}
@@ -314,7 +314,7 @@ func TestWithdrawnCopiesLeave(t *testing.T) {
 			return ""
 		})
 		for _, k := range p.keys() {
-			g, err := s.Peers[0].Node().Copies(context.Background(), k, "")
+			g, err := s.Peers[0].Node().Search().Copies(context.Background(), k, "")
 			if err != nil {
 				t.Error(err)
 			}
@@ -333,11 +333,11 @@ func TestWhatHasNoCopies(t *testing.T) {
 		s.Settle(10 * time.Minute)
 		read(t, s, p)
 		n := s.Peers[0].Node()
-		g, err := n.Copies(context.Background(), partition.Key("web:http://"+paper(0)+"/breve"), "")
+		g, err := n.Search().Copies(context.Background(), partition.Key("web:http://"+paper(0)+"/breve"), "")
 		if err != nil || g.Why == "" || len(g.Members) > 0 {
 			t.Errorf("%+v, %v", g, err)
 		}
-		if _, err := n.Copies(context.Background(), "web:http://127.77.210.200/nada", ""); !errors.Is(err,
+		if _, err := n.Search().Copies(context.Background(), "web:http://127.77.210.200/nada", ""); !errors.Is(err,
 			api.ErrNotFound) {
 			t.Errorf("unknown: %v", err)
 		}

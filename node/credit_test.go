@@ -145,7 +145,7 @@ func TestCreditBetweenPeers(t *testing.T) {
 	}
 	// As the sender: it obeys, without asking.
 	n.credit.obey("somebody", r.Refusal, time.Now())
-	if err := n.awaitCredit(t.Context(), "somebody", forwardOf(1)); err == nil {
+	if err := n.swarm.awaitCredit(t.Context(), "somebody", forwardOf(1)); err == nil {
 		t.Error("a call to a peer that asked to wait")
 	}
 	n.credit.obey("greedy", &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Pause: true, RetryAfterMs: 1 << 62}, time.Now())
@@ -175,7 +175,7 @@ func TestCreditBetweenPeers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n.credit.obey("soon", &wire.Refusal{Code: wire.Refusal_CODE_BUSY, Pause: true, RetryAfterMs: 300}, time.Now())
-	if err := n.awaitCredit(ctx, "soon", forwardOf(1)); err == nil {
+	if err := n.swarm.awaitCredit(ctx, "soon", forwardOf(1)); err == nil {
 		t.Error("a wait outlived its context")
 	}
 }

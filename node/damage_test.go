@@ -19,7 +19,7 @@ import (
 func held(t *testing.T, p *nodetest.SimPeer) map[partition.Key]string {
 	t.Helper()
 	out := map[partition.Key]string{}
-	missing, err := p.Node().Export(context.Background(), api.Export{Local: true},
+	missing, err := p.Node().Search().Export(context.Background(), api.Export{Local: true},
 		func(r store.Record, _ string) error {
 			out[r.Key] = r.Text
 			return nil

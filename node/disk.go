@@ -9,6 +9,7 @@ import (
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/store/index"
 )
 
@@ -59,7 +60,7 @@ func (g *diskGauge) toCome() int64 {
 
 // diskOwed is diskGauge.owed: of what the index lags behind, and of fetches that may be under way.
 func (n *Node) diskOwed() int64 {
-	return (int64(n.indexLag()) + int64(n.o.Workers)) * diskRecord
+	return (int64(search.Lag(n.store, n.index)) + int64(n.o.Workers)) * diskRecord
 }
 
 // use is what is used, a moment old at most, or a little more where there are very many files.

@@ -10,8 +10,7 @@
 //   - addresses (address.go; package hostlease, pure): one pace for an IP address
 //     that hosts of several peers live on.
 //   - gate (gate.go, credit.go pure): what one other peer may ask of this one.
-//   - query (query.go, merge.go pure): scatter, merge, and what is missing (I8).
-//   - export (export.go): the records of all, in one order.
+//   - swarm (swarm.go): the other peers, as the parts of this one know and ask them.
 //   - idle (idle.go, pure decision): is the whole swarm done?
 //
 // What is true after a crash: everything acknowledged is at a majority of its

@@ -297,7 +297,7 @@ func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxR
 		r.From = r.Slice
 		req.Links[i] = linkOf(r.Admission)
 	}
-	resp, err := f.n.call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: req}})
+	resp, err := f.n.swarm.Call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: req}})
 	if err != nil {
 		f.n.log.Debug("forward", "peer", owner, "links", len(batch), "err", err)
 		return nil, f.backoff(owner, err), nil

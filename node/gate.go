@@ -51,26 +51,6 @@ func (n *Node) warn(from, news string) {
 	}
 }
 
-// awaitCredit waits out a short pause that peer has asked for; a longer one is
-// a refusal that needs no asking.
-func (n *Node) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
-	const worth = 500 * time.Millisecond
-	if priority(req) {
-		return nil
-	}
-	wait := n.credit.pause(peer, time.Now())
-	if wait <= 0 {
-		return nil
-	}
-	if wait > worth {
-		return call.Busy("it has asked this peer to wait", wait)
-	}
-	if !call.Sleep(ctx, wait, nil) {
-		return ctx.Err()
-	}
-	return nil
-}
-
 // metrics of the gate, and of the overlay's own refusals, each by its name.
 func (n *Node) refusals() []api.Metric {
 	var out []api.Metric

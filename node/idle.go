@@ -156,7 +156,7 @@ func (n *Node) askReport(ctx context.Context, id string) (r report, done bool, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	resp, err := n.call(ctx, id, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
+	resp, err := n.swarm.Call(ctx, id, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
 	return reportOf(resp.GetStatus()), resp.GetStatus().GetDone(), err
 }
 

@@ -1,6 +1,8 @@
 package node
 
-import "testing"
+import (
+	"testing"
+)
 
 func TestQuiet(t *testing.T) {
 	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5, Acting: 8}

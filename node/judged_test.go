@@ -113,7 +113,7 @@ func TestJudgedPagesAreFound(t *testing.T) {
 	} {
 		tt.q.Unfold, tt.q.Limit = true, 50
 		for _, p := range s.Peers {
-			a, err := p.Query(t.Context(), tt.q)
+			a, err := p.Search().Query(t.Context(), tt.q)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -124,7 +124,7 @@ func TestJudgedPagesAreFound(t *testing.T) {
 			}
 		}
 		var out []string
-		if _, err := s.Peers[1].Node.Export(t.Context(),
+		if _, err := s.Peers[1].Node.Search().Export(t.Context(),
 			api.Export{Lang: tt.q.Lang, Site: tt.q.Site, Facets: tt.q.Facets}, func(r store.Record, _ string) error {
 				if strings.HasPrefix(r.Key.Host(), "127.77.201.") {
 					out = append(out, r.Key.Host())
@@ -138,7 +138,7 @@ func TestJudgedPagesAreFound(t *testing.T) {
 		}
 	}
 	for _, p := range s.Peers {
-		a, err := p.Query(t.Context(), api.Query{Q: "faroleiro"})
+		a, err := p.Search().Query(t.Context(), api.Query{Q: "faroleiro"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestJudgedPagesAreFound(t *testing.T) {
 			t.Errorf("%s: %+v", p.Name, a)
 		}
 	}
-	if _, err := s.Peers[0].Query(t.Context(), api.Query{Facets: api.Facets{Near: "xyzzyplugh"}}); err == nil {
+	if _, err := s.Peers[0].Search().Query(t.Context(), api.Query{Facets: api.Facets{Near: "xyzzyplugh"}}); err == nil {
 		t.Error("near a place that there is not: no error")
 	}
 }

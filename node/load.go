@@ -78,7 +78,7 @@ func (n *Node) meanLoad(ctx context.Context) float64 {
 	var wg sync.WaitGroup
 	for _, m := range members[:min(len(members), LoadSample)] {
 		wg.Go(func() {
-			resp, err := n.call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
+			resp, err := n.swarm.Call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
 			if err != nil {
 				return // others will do
 			}

@@ -111,7 +111,7 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 	}
 	exported := func(from *nodetest.Peer) (posts, captured int, missing []api.Missing) {
 		t.Helper()
-		missing, err := from.Export(ctx, api.Export{Captures: true, Kind: store.KindMedia},
+		missing, err := from.Search().Export(ctx, api.Export{Captures: true, Kind: store.KindMedia},
 			func(r store.Record, _ string) error {
 				for _, c := range r.Captures {
 					if bytes.Equal(c.Body, bodies[r.URL]) && len(c.Response) > 0 {
@@ -123,7 +123,7 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = from.Export(ctx, api.Export{Kind: store.KindPost}, func(r store.Record, _ string) error {
+		_, err = from.Search().Export(ctx, api.Export{Kind: store.KindPost}, func(r store.Record, _ string) error {
 			for _, m := range r.Media {
 				if sum := sha256.Sum256(bodies[m.URL]); m.Digest == "sha256:"+hex.EncodeToString(sum[:]) {
 					posts++

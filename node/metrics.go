@@ -7,6 +7,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -71,7 +72,7 @@ func (n *Node) metrics() []api.Metric {
 			n.count.restarts.Load()),
 		counter("echo_copies_cut_total",
 			"Questions for the copies of a text that met a limit since the start: there may be more.",
-			n.count.copiesCut.Load()),
+			n.search.CopiesCut()),
 		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.",
 			n.count.refused.Load()),
 	}
@@ -170,7 +171,7 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 		if err != nil {
 			return nil, fmt.Errorf("recent: %w", err)
 		}
-		out = append(out, hitOfRecord(r))
+		out = append(out, search.HitOfRecord(r))
 	}
 	return out, nil
 }
@@ -182,14 +183,4 @@ func (n *Node) changed(c store.Change) (store.Record, error) {
 	}
 	r, _, err := n.store.Accounts.Post(c.Key, c.Post)
 	return r, err
-}
-
-func hitOfRecord(r store.Record) api.Hit {
-	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer,
-		FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period),
-		Verdict: r.VerdictWord()}
-	if r.Place != nil {
-		h.Place = r.Place.Name
-	}
-	return h
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
@@ -42,14 +43,15 @@ type Node struct {
 	started time.Time
 	joiner  bool // this peer was told of others, so being alone means not having met them yet
 
-	store        *db.Store
-	index        *index.Index
-	fingerprints fingerprints
-	dht          *dht.DHT
-	crawler      *crawler.Crawler
-	client       *fetch.Client
-	social       *social.Source
-	sources      []crawler.Source
+	store   *db.Store
+	index   *index.Index
+	swarm   *swarm
+	search  *search.Engine
+	dht     *dht.DHT
+	crawler *crawler.Crawler
+	client  *fetch.Client
+	social  *social.Source
+	sources []crawler.Source
 
 	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
 
@@ -84,7 +86,7 @@ type Node struct {
 	disk       *diskGauge
 
 	count struct {
-		linksOut, linksIn, refused, rowsAhead, copiesCut, restarts atomic.Int64
+		linksOut, linksIn, refused, rowsAhead, restarts atomic.Int64
 	}
 	backups   backups
 	closing   atomic.Bool // Close was called
@@ -227,10 +229,9 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	}
 	// All slices, until openAgreement says which: those that were in the index when it
 	// was closed and are owned no more may come back soon.
-	n.fingerprints = newFingerprints()
 	if n.index, err = index.Open(o.indexDir(), n.store,
-		index.Options{Logger: n.log, Slices: n.slices, Fingerprint: indexFingerprint,
-			FingerprintVersion: fingerprintVersion}); err != nil {
+		index.Options{Logger: n.log, Slices: n.slices, Fingerprint: search.IndexFingerprint,
+			FingerprintVersion: search.FingerprintVersion}); err != nil {
 		return nil, err
 	}
 	if err := n.openPlacement(); err != nil {
@@ -250,6 +251,8 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n.openReplicas(replicas)
+	n.search = search.New(search.Options{ID: n.id, Charter: n.charter, Slices: n.slices, Store: n.store, Index: n.index,
+		Quorum: n.quorum, Gazetteer: n.gazetteer, Timeout: o.QueryTimeout, OrphanAfter: o.OrphanAfter}, n.swarm)
 	n.dht.SetHolds(n.holdsOutside)
 	n.dht.Handle(n.admitRequest)
 	return n, nil
@@ -274,6 +277,7 @@ func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 		Priority: priority, Faulty: n.faulty}); err != nil {
 		return err
 	}
+	n.swarm.dht = n.dht
 	return nil
 }
 
@@ -383,21 +387,13 @@ func (n *Node) handles(k partition.Key) bool {
 	return false
 }
 
-// indexLag is how many changes of the slices in the index are not searchable yet.
-func (n *Node) indexLag() uint64 {
-	last, done := n.store.LastChange(), n.index.Seq()
-	return max(last, done) - done
-}
-
-// indexWait is how long a query waits for slices that are not in this peer's
-// index yet: they came a moment ago, or their owner died a moment ago. What is
-// not there by then is named as missing, and will be there for a later query.
-func (n *Node) indexWait() time.Duration { return n.o.QueryTimeout / 4 }
-
 // ID is this peer's id, Addrs its addresses with /p2p/ID, Charter its swarm's.
 func (n *Node) ID() string                 { return n.id }
 func (n *Node) Addrs() []string            { return n.dht.Addrs() }
 func (n *Node) Charter() partition.Charter { return n.charter }
+
+// Search answers queries and exports of the whole swarm.
+func (n *Node) Search() *search.Engine { return n.search }
 
 // Run works until ctx ends, which is no error, or until something fails that
 // the peer cannot go on without: its store, its overlay. When ctx ends it gives

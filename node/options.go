@@ -147,7 +147,6 @@ type Options struct {
 const (
 	MaxForwardLinks = 1000             // links in one forward message
 	MaxLane         = 8192             // links on their way to one peer, in memory
-	MaxQueryHits    = 1000             // offset plus limit of a query
 	MinRevisit      = time.Minute      // of Options.Revisit
 	MaxSliceBits    = 16               // of a swarm founded here: a query names its slices
 	MaxSeeds        = 100_000          // seeds in one request

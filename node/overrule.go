@@ -32,7 +32,7 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 		case err != nil:
 			return err
 		case placed != 0:
-			if sl, err = n.sliceFrom(uint64(placed), o.Key); err != nil {
+			if sl, err = n.swarm.SliceFrom(uint64(placed), o.Key); err != nil {
 				return fmt.Errorf("overrule: %w", err)
 			}
 		case known:
@@ -63,14 +63,14 @@ func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Overr
 	if owner == n.id || owner == "" {
 		return n.overruleHere(ctx, sl, o)
 	}
-	b, err := plain(o)
+	b, err := call.Plain(o)
 	if err != nil {
 		return false, 0, err
 	}
-	resp, err := n.call(ctx, owner,
-		&wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b, Slice: sliceOn(sl)}}})
+	resp, err := n.swarm.Call(ctx, owner,
+		&wire.Request{Body: &wire.Request_Overrule{Overrule: &wire.Overrule{Override: b, Slice: call.SliceOn(sl)}}})
 	if err != nil {
-		return false, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.reason(ctx, owner, err))
+		return false, 0, fmt.Errorf("%w: the owner %s: %s", api.ErrUnavailable, owner, n.search.Reason(ctx, owner, err))
 	}
 	return resp.GetOverrule().GetKnown(), partition.Slice(resp.GetOverrule().GetPlaced()), nil
 }
@@ -160,7 +160,7 @@ func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule)
 	if o.Peer != from {
 		return call.Refuse(wire.Refusal_CODE_MALFORMED, "an override that names another peer than its sender", 0), nil
 	}
-	sl, err := n.sliceFrom(w.Slice, k)
+	sl, err := n.swarm.SliceFrom(w.Slice, k)
 	if err != nil {
 		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
@@ -175,43 +175,4 @@ func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule)
 	}
 	return &wire.Response{Body: &wire.Response_Overrule{Overrule: &wire.OverruleAnswer{Known: known,
 		Placed: uint64(placed)}}}, nil
-}
-
-// mostOverridden is how many accounts with a person's word a report takes in.
-const mostOverridden = 10_000
-
-// mistakes holds persons' words of the whole swarm against what the judge says of the same accounts.
-func (n *Node) mistakes(ctx context.Context) (api.Mistakes, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var said []store.Record
-	missing, err := n.Export(ctx, api.Export{Kind: store.KindProfile}, func(r store.Record, _ string) error {
-		if r.Verdict == nil || r.Verdict.Override == nil {
-			return nil
-		}
-		if len(said) == mostOverridden {
-			return errEnough
-		}
-		said = append(said, store.Record{Key: r.Key, Verdict: r.Verdict})
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	r := follow.Mistakes(said)
-	out := api.Mistakes{Words: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds,
-		Missing: missing}
-	by := make(map[string]*store.Verdict, len(said))
-	for _, x := range said {
-		by[string(x.Key)] = x.Verdict
-	}
-	for _, m := range r.Mistakes {
-		x := api.Mistake{Override: *by[m.Override.ID].Override,
-			Judged: store.Judged{Verdict: m.Judged.Verdict, Score: m.Judged.Score}}
-		for _, e := range m.Judged.Evidence {
-			x.Evidence = append(x.Evidence, store.Evidence(e))
-		}
-		out.Mistakes = append(out.Mistakes, x)
-	}
-	return out, err
 }

@@ -107,24 +107,3 @@ func wirePace(a store.Admission) *wire.Pace {
 	}
 	return w
 }
-
-// sliceOn is a slice as a message names it: 0 for the hash slice of the Key.
-func sliceOn(sl partition.Slice) uint64 {
-	if sl.IsHash() {
-		return 0
-	}
-	return uint64(sl)
-}
-
-// sliceFrom reads what sliceOn wrote, of another peer: the slice that k is said
-// to be in, if it can be.
-func (n *Node) sliceFrom(v uint64, k partition.Key) (partition.Slice, error) {
-	if v == 0 {
-		return n.store.SliceOf(k), nil
-	}
-	sl := partition.Slice(v)
-	if n.placer == nil || !n.placer.Has(sl) || !n.charter.MayHold(sl, k) {
-		return 0, fmt.Errorf("%.80q is said to be in %s", k, sl)
-	}
-	return sl, nil
-}

@@ -28,7 +28,7 @@ func geoWorld() crawltest.Options {
 // its cursor tells it.
 func export(t *testing.T, p *nodetest.Peer) (keys []string, geo int) {
 	t.Helper()
-	missing, err := p.Export(t.Context(), api.Export{}, func(rec store.Record, cursor string) error {
+	missing, err := p.Search().Export(t.Context(), api.Export{}, func(rec store.Record, cursor string) error {
 		keys = append(keys, string(rec.Key))
 		if strings.HasPrefix(cursor, "g/") {
 			geo++

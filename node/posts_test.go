@@ -96,7 +96,7 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 			{Kind: "post", Site: "mastodon:social.example", Limit: 100}: 36,
 		} {
 			q.Unfold = true // the posts say the same
-			a, err := asked.Query(t.Context(), q)
+			a, err := asked.Search().Query(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 			}
 		}
 		count := map[string]int{}
-		if _, err := asked.Export(t.Context(), api.Export{}, func(r store.Record, _ string) error {
+		if _, err := asked.Search().Export(t.Context(), api.Export{}, func(r store.Record, _ string) error {
 			if r.Key.Service() == "mastodon" {
 				count[r.Kind]++
 			}

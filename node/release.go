@@ -44,7 +44,7 @@ func (n *Node) wake(ctx context.Context, k partition.Key, word, by string) error
 		case placed == 0:
 			return fmt.Errorf("%w: %s is not known", api.ErrNotFound, k)
 		}
-		if sl, err = n.sliceFrom(uint64(placed), k); err != nil {
+		if sl, err = n.swarm.SliceFrom(uint64(placed), k); err != nil {
 			return fmt.Errorf("%s: %w", word, err)
 		}
 	}

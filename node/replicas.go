@@ -6,21 +6,12 @@ import (
 	"log/slog"
 
 	"github.com/echo-node/echo-node/crawler"
-	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store/index"
 )
-
-// asking is message.Peers.
-type asking func(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error)
-
-// Call asks one peer.
-func (f asking) Call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
-	return f(ctx, peer, req)
-}
 
 // follows is replica.Rest.
 type follows struct {
@@ -79,10 +70,12 @@ func (n *Node) replicaOptions() replica.Options {
 		maxDepth: n.o.MaxDepth, log: n.log}
 	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
 		Head: n.store.Log.LogHead})
+	n.swarm = &swarm{id: n.id, charter: n.charter, store: n.store, quorum: n.quorum, placer: n.placer,
+		placement: n.placement, credit: n.credit}
 	n.replicator = replicate.New(replicate.Options{Self: n.id, Quorum: n.quorum, Store: n.store,
-		Placement: n.placement, Peers: asking(n.call), Logger: n.log})
+		Placement: n.placement, Peers: n.swarm, Logger: n.log})
 	return replica.Options{Self: n.id, Charter: n.charter, Slices: n.slices, Quorum: n.quorum, Store: n.store,
-		Trash: n.trash, Placement: n.placement, Replicator: n.replicator, Peers: asking(n.call), Rest: n.follows,
+		Trash: n.trash, Placement: n.placement, Replicator: n.replicator, Peers: n.swarm, Rest: n.follows,
 		Logger: n.log, Counts: &n.replicated, Started: n.started, OrphanAfter: n.o.OrphanAfter}
 }
 

@@ -76,7 +76,7 @@ func TestRestoreAlone(t *testing.T) {
 // say that the former replicas are waited for.
 func saysWhoIsWaitedFor(t *testing.T, p *nodetest.Peer) {
 	t.Helper()
-	a, err := p.Query(t.Context(), api.Query{Q: "porto"})
+	a, err := p.Search().Query(t.Context(), api.Query{Q: "porto"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,8 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
@@ -41,7 +39,7 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		ack, err := n.serveForward(ctx, b.Forward)
 		return &wire.Response{Body: &wire.Response_Forward{Forward: ack}}, err
 	case *wire.Request_Query:
-		a, err := n.serveQuery(ctx, b.Query)
+		a, err := n.search.ServeQuery(ctx, b.Query)
 		return &wire.Response{Body: &wire.Response_Query{Query: a}}, err
 	case *wire.Request_WhoOwns:
 		return n.serveWhoOwns(b.WhoOwns), nil
@@ -73,39 +71,13 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 	case *wire.Request_Overrule:
 		return n.serveOverrule(ctx, from, b.Overrule)
 	case *wire.Request_Copies:
-		a, err := n.serveCopies(ctx, b.Copies)
+		a, err := n.search.ServeCopies(ctx, b.Copies)
 		return &wire.Response{Body: &wire.Response_Copies{Copies: a}}, err
 	case *wire.Request_Records:
-		a, err := n.serveRecords(b.Records)
+		a, err := n.search.ServeRecords(b.Records)
 		return &wire.Response{Body: &wire.Response_Records{Records: a}}, err
 	}
 	return call.Refuse(wire.Refusal_CODE_UNSUPPORTED, "this peer does not know that message", 0), nil
-}
-
-// call asks a peer, with this peer's View digest and a deadline. A member that
-// has vanished is not waited for.
-func (n *Node) call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
-	if n.placement.Vanished(peer) {
-		return nil, fmt.Errorf("%s: %w", peer, call.ErrVanished)
-	}
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	if err := n.awaitCredit(ctx, peer, req); err != nil {
-		return nil, err
-	}
-	req.Version = partition.WireVersion
-	_, view := n.placement.Views()
-	req.View = binary.BigEndian.AppendUint64(nil, view.Digest())
-	resp, err := n.dht.Call(ctx, peer, req)
-	if err != nil {
-		return nil, err
-	}
-	if r := resp.GetRefusal(); r != nil {
-		n.credit.obey(peer, r, time.Now())
-		return nil, &call.Refusal{Code: r.Code, Reason: r.Reason,
-			After: time.Duration(r.RetryAfterMs) * time.Millisecond}
-	}
-	return resp, nil
 }
 
 func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
@@ -133,7 +105,7 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 	}
 	sl := n.store.SliceOf(k)
 	if s.Slice != 0 {
-		if sl, err = n.sliceFrom(s.Slice, k); err != nil {
+		if sl, err = n.swarm.SliceFrom(s.Slice, k); err != nil {
 			return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 		}
 	}
@@ -148,7 +120,7 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 		return nil, err
 	}
 	if rec != nil {
-		if a.Record, err = plain(rec); err != nil {
+		if a.Record, err = call.Plain(rec); err != nil {
 			return nil, err
 		}
 	}

@@ -127,7 +127,7 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 		}
 	}
 	for site, words := range map[string]string{"bluesky:": "comboio café", "twitter:": "comboio café"} {
-		a, err := asked.Query(ctx, api.Query{Q: words, Kind: "post", Site: site, Limit: 50, Unfold: true})
+		a, err := asked.Search().Query(ctx, api.Query{Q: words, Kind: "post", Site: site, Limit: 50, Unfold: true})
 		if err != nil || len(a.Hits) == 0 || len(a.Coverage.Missing) != 0 {
 			t.Errorf("%s: %d hits, %+v %v", site, len(a.Hits), a.Coverage, err)
 		}

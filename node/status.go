@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -35,7 +36,7 @@ func (n *Node) Status() api.Status {
 		SlicesKept: len(n.quorum.Kept()), SlicesMoving: n.handover.Moving(), SlicesReplicating: shipping,
 		Peers:    len(live.Members()),
 		LinksOut: n.count.linksOut.Load(), LinksIn: n.count.linksIn.Load(),
-		IndexLag: int64(n.indexLag()) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops,
+		IndexLag: int64(search.Lag(n.store, n.index)) + int64(n.index.Waiting()), Limits: c.Limits, Stops: c.Stops,
 		Revisits: c.Revisits, Hints: c.Hints, Media: st.Files, MediaBytes: st.FileBytes,
 	}
 	s.Budgets, s.Streams, s.Rejected, s.Rounds = n.budgets(now), n.streams(), n.rejected(), n.rounds()
@@ -152,7 +153,7 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	case err != nil && !isNotExist(err):
 		return s, placed, err
 	}
-	if s.Held, err = n.accountSummary(sl, k); err != nil || k.Kind() != partition.KindAccount {
+	if s.Held, err = n.search.AccountSummary(sl, k); err != nil || k.Kind() != partition.KindAccount {
 		return s, placed, err
 	}
 	s.Overrides, err = n.store.Accounts.Overrides(sl, k)

@@ -102,7 +102,7 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	s.Until("all are tombstones", 30*time.Second, func() (bool, string) {
 		gone := 0
 		for _, p := range s.Peers {
-			if _, err := p.Export(ctx, api.Export{Kind: store.KindPost, Local: true},
+			if _, err := p.Search().Export(ctx, api.Export{Kind: store.KindPost, Local: true},
 				func(r store.Record, _ string) error {
 					if ids[r.Post] != "" && r.Deleted && r.Text == "" {
 						gone++
@@ -119,7 +119,7 @@ func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if a, err := s.Peers[0].Query(ctx, api.Query{Q: "comboio amanhã", Kind: "post", Limit: 50}); err != nil ||
+	if a, err := s.Peers[0].Search().Query(ctx, api.Query{Q: "comboio amanhã", Kind: "post", Limit: 50}); err != nil ||
 		len(a.Hits) != 0 {
 		t.Errorf("%d hits that were deleted, %v", len(a.Hits), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
@@ -55,7 +56,7 @@ func ranked(t *testing.T, s *nodetest.Swarm, p *nodetest.Peer) map[string][]stri
 	}
 	out := map[string][]string{}
 	for _, w := range s.World.Words() {
-		a, err := p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true})
+		a, err := p.Search().Query(t.Context(), api.Query{Q: w, Limit: search.MaxHits, Unfold: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +192,7 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 	s.Until("it is missed", 3*time.Minute, func() (bool, string) {
 		return s.Peers[0].Status().Peers == 2 && s.Peers[1].Status().Peers == 2, ""
 	})
-	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: s.World.Words()[0]})
+	a, err := s.Peers[0].Search().Query(t.Context(), api.Query{Q: s.World.Words()[0]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,10 @@ package node
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"math"
-	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
-	"github.com/echo-node/echo-node/store/index"
 )
 
 // Zones, as far as one peer works across them. In a swarm of one zone, which is
@@ -29,16 +23,6 @@ const (
 	lookupWorkers = 8
 )
 
-// foreign says whether s belongs to another zone than this peer, and is not
-// still in its own hands.
-func (n *Node) foreign(s partition.Slice) bool {
-	if n.charter.ZoneMax == 0 {
-		return false
-	}
-	zone := n.dht.Zone()
-	return outside(s, zone) && n.quorum.Owner(s) != n.id
-}
-
 // outside says whether s is a hash slice of another zone; geo slices are in none.
 func outside(s partition.Slice, zone partition.Zone) bool { return s.IsHash() && !zone.Has(s) }
 
@@ -55,7 +39,7 @@ func (n *Node) holdsOutside(zone partition.Zone) bool {
 // laneOf is whom links of s go to; "" while it is not known, and then it is
 // being looked up. It does not wait.
 func (n *Node) laneOf(s partition.Slice) string {
-	if !n.foreign(s) {
+	if !n.swarm.Foreign(s) {
 		return n.quorum.Owner(s)
 	}
 	if o, ok := n.dht.KnownOwner(s); ok {
@@ -71,7 +55,7 @@ func (n *Node) laneOf(s partition.Slice) string {
 // ownerAnywhere is the owner and the replicas of s, as laneOf, but it waits. Of
 // another zone's slice that nobody is found for, they are those last heard of.
 func (n *Node) ownerAnywhere(ctx context.Context, s partition.Slice) (string, []string) {
-	if n.foreign(s) {
+	if n.swarm.Foreign(s) {
 		if o, err := n.dht.FindOwner(ctx, s); err == nil {
 			return o.ID(), o.Replicas
 		}
@@ -109,7 +93,7 @@ func (n *Node) runZones(ctx context.Context) error {
 // said that it does not own. answers are nil when there was none.
 func (n *Node) doubt(owner string, batch []store.OutboxRow, answers []wire.ForwardAck_Answer) {
 	for i, r := range batch {
-		if n.foreign(r.To) && (i >= len(answers) || answers[i] == wire.ForwardAck_ANSWER_NOT_OWNER) {
+		if n.swarm.Foreign(r.To) && (i >= len(answers) || answers[i] == wire.ForwardAck_ANSWER_NOT_OWNER) {
 			n.dht.ForgetOwner(r.To, owner)
 		}
 	}
@@ -125,129 +109,4 @@ func (n *Node) whose(w *wire.WhoOwns) (partition.Slice, error) {
 		return 0, err
 	}
 	return n.store.SliceOf(k), nil
-}
-
-// split takes the slices of other zones out of assign and gives each to a member
-// of its zone. Those of a zone that nobody could be found of stay with "".
-func (n *Node) split(ctx context.Context, assign map[string][]partition.Slice) map[string]partition.Zone {
-	zone := n.dht.Zone()
-	if n.charter.ZoneMax == 0 || zone.Depth() == 0 {
-		return nil
-	}
-	var rest []partition.Slice
-	for id, ss := range assign {
-		var near []partition.Slice
-		for _, s := range ss {
-			if n.foreign(s) {
-				rest = append(rest, s)
-			} else {
-				near = append(near, s)
-			}
-		}
-		if assign[id] = near; len(near) == 0 {
-			delete(assign, id)
-		}
-	}
-	zones := map[string]partition.Zone{}
-	for len(rest) > 0 {
-		o, err := n.dht.FindOwner(ctx, rest[0])
-		id := ""
-		if err == nil {
-			id = o.ID()
-			zones[id] = o.Zone
-		} else { // nobody of about that zone
-			o.Zone = partition.ZoneOfSlice(rest[0], zone.Depth())
-		}
-		var left []partition.Slice
-		for _, s := range rest {
-			if o.Zone.Has(s) {
-				assign[id] = append(assign[id], s)
-			} else {
-				left = append(left, s)
-			}
-		}
-		rest = left
-	}
-	return zones
-}
-
-// splitUntil is split for as long as a query can wait for it.
-func (n *Node) splitUntil(ctx context.Context, assign map[string][]partition.Slice,
-	until time.Time) map[string]partition.Zone {
-	ctx, cancel := context.WithDeadline(ctx, until)
-	defer cancel()
-	return n.split(ctx, assign)
-}
-
-func wireStats(st index.Stats) (*wire.TermStats, error) {
-	b, err := json.Marshal(st)
-	if err != nil {
-		return nil, fmt.Errorf("query: statistics: %w", err)
-	}
-	return &wire.TermStats{Docs: st.Docs, Opaque: b}, nil
-}
-
-// serveZoneQuery answers for a whole zone by asking the members of it, for a
-// peer of another one. What is not of this peer's own zone is missing.
-func (n *Node) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
-	sc := &scatter{n: n, q: q, assign: n.assignment(), failed: map[string]api.Missing{},
-		unscored: map[partition.Slice]bool{}, given: q.Stats}
-	sc.lost = n.withinZone(sc.assign, partition.Zone(q.Zone))
-	until := time.Now().Add(n.o.QueryTimeout / 2)
-	if at, ok := ctx.Deadline(); ok && at.Before(until) {
-		until = at
-	}
-	sc.round(ctx, q.StatsOnly, until)
-	a := &wire.QueryAnswer{Total: sc.total, Stale: sc.stale, Faceted: q.Facets != nil}
-	for peer := range sc.failed {
-		sc.lost = append(sc.lost, sc.assign[peer]...)
-	}
-	for _, s := range sc.lost {
-		a.Missing = append(a.Missing, uint64(s))
-	}
-	if q.StatsOnly {
-		var err error
-		a.Stats, err = wireStats(sc.stats)
-		return a, err
-	}
-	for _, h := range mergeHits(sc.hits, 0, int(min(q.Limit, MaxQueryHits))) {
-		a.Hits = append(a.Hits, wireHit(h))
-	}
-	return a, nil
-}
-
-// withinZone leaves in assign what is asked for and of this peer's own zone; lost is
-// what is asked for and is not.
-func (n *Node) withinZone(assign map[string][]partition.Slice, asked partition.Zone) (lost []partition.Slice) {
-	own := n.dht.Zone()
-	for id, ss := range assign {
-		var in []partition.Slice
-		for _, s := range ss {
-			switch {
-			case !asked.Has(s):
-			case own.Has(s):
-				in = append(in, s)
-			default:
-				lost = append(lost, s)
-			}
-		}
-		if assign[id] = in; len(in) == 0 {
-			delete(assign, id)
-		}
-	}
-	return lost
-}
-
-// wireHit is a hit on its way on: the inverse of hitOf.
-func wireHit(h api.Hit) *wire.Hit {
-	w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet,
-		Lang: h.Lang, Place: h.Place,
-		Peer: h.Peer, FetchedMs: h.FetchedAt.UnixMilli(), Period: h.Period, Verdict: h.Verdict, Print: h.Print}
-	if h.Time != nil {
-		w.TimeMs = h.Time.UnixMilli()
-	}
-	if math.IsNaN(w.Score) || math.IsInf(w.Score, 0) {
-		w.Score = 0
-	}
-	return w
 }

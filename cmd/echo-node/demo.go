@@ -19,6 +19,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -344,8 +345,9 @@ func (d *demo) summarise(ctx context.Context) (summary, error) {
 		float64(rep.MinGap.Microseconds())/1000
 
 	s.Query.Q = d.world.Words()[0]
-	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), node.MaxQueryHits)
-	a, err := d.nodes[len(d.nodes)-1].Query(ctx, api.Query{Q: s.Query.Q, Kind: store.KindPage, Limit: node.MaxQueryHits,
+	s.Query.Expected = min(len(d.world.Matching(s.Query.Q, expected)), search.MaxHits)
+	a, err := d.nodes[len(d.nodes)-1].Search().Query(ctx, api.Query{Q: s.Query.Q, Kind: store.KindPage,
+		Limit:  search.MaxHits,
 		Unfold: true})
 	if err != nil {
 		return s, err

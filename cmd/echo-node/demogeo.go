@@ -50,7 +50,7 @@ func (d *demo) geo(ctx context.Context) (*geoSummary, error) {
 	km := func(a, b s2.LatLng) float64 { return 6371 * a.Distance(b).Radians() }
 	out := &geoSummary{}
 	var near, far []float64
-	_, err := d.nodes[0].Export(ctx, api.Export{}, func(rec store.Record, cursor string) error {
+	_, err := d.nodes[0].Search().Export(ctx, api.Export{}, func(rec store.Record, cursor string) error {
 		place, ok := site["http://"+strings.TrimPrefix(string(rec.Key.Site()), "web:")]
 		if !ok {
 			return nil

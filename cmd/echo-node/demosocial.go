@@ -87,7 +87,7 @@ type judgedSummary struct {
 func (d *demo) judged(ctx context.Context) (*judgedSummary, error) {
 	s := &judgedSummary{Languages: map[string]int{}}
 	prints, verdicts := map[string]bool{}, map[partition.Key]string{}
-	_, err := d.nodes[0].Export(ctx, api.Export{}, func(r store.Record, _ string) error {
+	_, err := d.nodes[0].Search().Export(ctx, api.Export{}, func(r store.Record, _ string) error {
 		switch r.Kind {
 		case store.KindPage:
 			if r.Lang != "" {

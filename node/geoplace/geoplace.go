@@ -20,10 +20,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // The limits of re-homing, by name: what a unit costs to move, many pages must

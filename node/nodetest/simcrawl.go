@@ -149,7 +149,7 @@ func (s *Sim) Outcome() Crawl {
 	up := s.alive()
 	c := Crawl{Records: map[partition.Key]string{}, Answers: map[string][]partition.Key{}}
 	bodies := 0
-	missing, err := up[s.Rand.IntN(len(up))].Node().Export(ctx, api.Export{Captures: true},
+	missing, err := up[s.Rand.IntN(len(up))].Node().Search().Export(ctx, api.Export{Captures: true},
 		func(rec store.Record, _ string) error {
 			if _, twice := c.Records[rec.Key]; twice {
 				s.t.Errorf("%s is exported twice", rec.Key)
@@ -201,7 +201,8 @@ func (s *Sim) ask(ctx context.Context, p *SimPeer, q api.Query) (a api.Answer) {
 	s.t.Helper()
 	s.Until(fmt.Sprintf("%s answers %q whole", p.Name, q.Q), time.Minute, func() string {
 		var err error
-		if a, err = p.Node().Query(ctx, q); err != nil || a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal ||
+		if a, err = p.Node().Search().Query(ctx, q); err != nil ||
+			a.Coverage.SlicesAnswered != a.Coverage.SlicesTotal ||
 			a.Coverage.Stale {
 			return fmt.Sprintf("%v, coverage %+v", err, a.Coverage)
 		}

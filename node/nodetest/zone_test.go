@@ -13,6 +13,7 @@ import (
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -89,7 +90,8 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 			// On a busy machine a member may seem lost for a moment; an answer says so.
 			s.Until("an answer for all slices", 3*time.Minute, func() (bool, string) {
 				var err error
-				if a, err = p.Query(t.Context(), api.Query{Q: w, Limit: node.MaxQueryHits, Unfold: true}); err != nil {
+				if a, err = p.Search().Query(t.Context(), api.Query{Q: w, Limit: search.MaxHits,
+					Unfold: true}); err != nil {
 					t.Fatal(err)
 				}
 				return len(a.Coverage.Missing) == 0, fmt.Sprintf("%+v", a.Coverage)
@@ -101,7 +103,7 @@ func TestCrawlAndQueryAcrossZones(t *testing.T) {
 		}
 	}
 	// A peer that has no time to respond is not reported as gone, in any zone.
-	a, err := s.Peers[0].Query(t.Context(), api.Query{Q: "x", Timeout: time.Nanosecond})
+	a, err := s.Peers[0].Search().Query(t.Context(), api.Query{Q: "x", Timeout: time.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}

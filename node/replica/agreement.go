@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // What the store has under these names: of the ReplicaSet of each slice, of those that were not

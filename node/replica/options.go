@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/echo-node/echo-node/store/trash"
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // Options are what the parts of this package work with. All share the same.

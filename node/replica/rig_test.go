@@ -11,8 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/echo-node/echo-node/store/trash"
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/placement"
@@ -21,6 +19,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // rig is all of the replicas of a peer, with a real store in memory; other peers and the

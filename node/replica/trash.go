@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/echo-node/echo-node/store/trash"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/trash"
 )
 
 // trashEvery is how often the trash is looked at.

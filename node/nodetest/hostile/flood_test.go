@@ -96,7 +96,7 @@ func (f *flood) query(ctx context.Context) {
 		case <-tick.C:
 		}
 		q, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_, err := f.s.Peers[i%len(f.s.Peers)].Query(q, api.Query{Q: "vila"})
+		_, err := f.s.Peers[i%len(f.s.Peers)].Search().Query(q, api.Query{Q: "vila"})
 		cancel()
 		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			f.t.Error(err)

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // drive sends a lane's messages, one after the other.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/placement"
 	"github.com/echo-node/echo-node/node/replica/message"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // swarm is one that "self" founded.

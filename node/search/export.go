@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"cmp"
@@ -24,13 +24,13 @@ import (
 // them, and a cursor is the place of the last: what was given stays given, and
 // what is still to come comes, when slices change hands between two exports or in
 // one. An error of fn ends it.
-func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Record, cursor string) error) ([]api.Missing,
-	error) {
-	after, err := n.spotOf(e.Cursor)
+func (en *Engine) Export(ctx context.Context, e api.Export,
+	fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
+	after, err := en.spotOf(e.Cursor)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cursor: %w", api.ErrInvalid, err)
 	}
-	chosen, err := n.facets(e.Facets)
+	chosen, err := en.wireFacets(e.Facets)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
-	x := &exporter{n: n, e: e, open: map[string]*shelf{}, failed: map[string]error{},
+	x := &exporter{en: en, e: e, open: map[string]*shelf{}, failed: map[string]error{},
 		given: map[partition.Slice]*given{}, missing: map[string]*absentee{}}
 	x.fn = func(rec store.Record, cursor string) error {
 		if !wanted(rec, e) || chosen != nil && !facets.Match(&rec) {
@@ -55,7 +55,7 @@ func (n *Node) Export(ctx context.Context, e api.Export, fn func(rec store.Recor
 // knows how far the owners of each slice gave all that is in it: what changed hands between
 // two pages is asked for again, so that no record falls between an old owner and a new one.
 type exporter struct {
-	n  *Node
+	en *Engine
 	e  api.Export
 	fn func(rec store.Record, cursor string) error
 
@@ -92,17 +92,16 @@ const (
 )
 
 func (x *exporter) begin(after spot) {
-	_, view := x.n.placement.Views()
-	for _, m := range view.Members() {
-		if !x.e.Local || m.ID == x.n.id {
+	for _, m := range x.en.swarm.Members().Members() {
+		if !x.e.Local || m.ID == x.en.o.ID {
 			x.open[m.ID] = x.shelf(m.ID, after)
 		}
 	}
 	if x.e.Local {
 		return
 	}
-	for _, s := range slices.Sorted(slices.Values(x.n.slices)) {
-		if s >= after.in && !x.n.foreign(s) {
+	for _, s := range slices.Sorted(slices.Values(x.en.o.Slices)) {
+		if s >= after.in && !x.en.swarm.Foreign(s) {
 			x.slices = append(x.slices, s)
 		}
 	}
@@ -110,7 +109,7 @@ func (x *exporter) begin(after spot) {
 }
 
 func (x *exporter) shelf(peer string, after spot) *shelf {
-	return &shelf{n: x.n, peer: peer, after: after, covers: x.covers,
+	return &shelf{en: x.en, peer: peer, after: after, covers: x.covers,
 		captures: x.e.Captures, items: withItems(x.e.Kind), only: onlyOf(x.e.Kind)}
 }
 
@@ -132,7 +131,7 @@ func (x *exporter) run(ctx context.Context) error {
 		if len(x.open) == 0 {
 			return x.complete(ctx, nil)
 		}
-		next := x.n.least(x.open)
+		next := x.en.least(x.open)
 		if err := x.complete(ctx, &next.spot); err != nil {
 			return err
 		}
@@ -211,13 +210,13 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 	sh := x.shelf("", g.to)
 	sh.slice = s
 	for {
-		sh.peer, sh.ended, sh.after = x.n.quorum.Owner(s), false, g.to
-		if x.n.foreign(s) {
+		sh.peer, sh.ended, sh.after = x.en.o.Quorum.Owner(s), false, g.to
+		if x.en.swarm.Foreign(s) {
 			return nil // it left this zone meanwhile
 		}
 		err := x.failed[sh.peer]
-		if _, view := x.n.placement.Views(); err == nil {
-			if _, member := view.Find(sh.peer); !member {
+		if err == nil {
+			if _, member := x.en.swarm.Members().Find(sh.peer); !member {
 				err = call.ErrVanished
 			}
 		}
@@ -241,7 +240,10 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 			continue
 		case err == nil && x.waits < exportWaits:
 			x.waits++
-			call.Sleep(ctx, exportWait, nil)
+			select {
+			case <-ctx.Done():
+			case <-time.After(exportWait):
+			}
 			continue
 		case err == nil:
 			err = errChanging
@@ -265,7 +267,7 @@ func (x *exporter) missed(ctx context.Context) []api.Missing {
 	out := []api.Missing{}
 	for _, id := range slices.Sorted(maps.Keys(x.missing)) {
 		gone := x.missing[id]
-		out = append(out, api.Missing{Peer: id, Reason: x.n.reason(ctx, id, gone.why), Slices: gone.slices})
+		out = append(out, api.Missing{Peer: id, Reason: x.en.Reason(ctx, id, gone.why), Slices: gone.slices})
 	}
 	return out
 }
@@ -291,7 +293,7 @@ func (s spot) cursor() string {
 }
 
 // spotOf reads a cursor.
-func (n *Node) spotOf(cursor string) (s spot, err error) {
+func (en *Engine) spotOf(cursor string) (s spot, err error) {
 	if cursor == "" {
 		return spot{}, nil
 	}
@@ -311,9 +313,9 @@ func (n *Node) spotOf(cursor string) (s spot, err error) {
 		return spot{}, err
 	}
 	if s.in == 0 {
-		s.in = n.store.SliceOf(s.key)
+		s.in = en.o.Store.SliceOf(s.key)
 	}
-	if !n.charter.MayHold(s.in, s.key) {
+	if !en.o.Charter.MayHold(s.in, s.key) {
 		return spot{}, fmt.Errorf("%s is not in %s", s.key, s.in)
 	}
 	return s, nil
@@ -331,7 +333,7 @@ func (s spot) compare(o spot) int {
 
 // least takes the first record or capture in store order off the shelves; of copies, the
 // owner's.
-func (n *Node) least(open map[string]*shelf) shelved {
+func (en *Engine) least(open map[string]*shelf) shelved {
 	var first *shelf
 	for _, s := range open {
 		if first == nil || s.page[0].spot.compare(first.page[0].spot) < 0 {
@@ -339,7 +341,7 @@ func (n *Node) least(open map[string]*shelf) shelved {
 		}
 	}
 	x := first.page[0]
-	owner := n.quorum.Owner(x.in)
+	owner := en.o.Quorum.Owner(x.in)
 	for id, s := range open {
 		if s.page[0].spot == x.spot {
 			if id == owner {

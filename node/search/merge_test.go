@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"fmt"
@@ -54,11 +54,12 @@ func TestCursor(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	far := cursor{Q: "água -fria", After: &afterward{Score: 0.1 + 0.2, Key: "web:https://a.example/", Post: "p"}}
-	if got, err := parseCursor(far.String(), "água -fria"); err != nil || got.After == nil || *got.After != *far.After {
+	if got, err := parseCursor(far.String(), "água -fria"); err != nil || got.After == nil ||
+		*got.After != *far.After {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	for name, bad := range map[string]string{"another query's": cursor{Q: "x", Offset: 1}.String(),
-		"beyond the cap": cursor{Q: "água -fria", Offset: MaxQueryHits}.String(),
+		"beyond the cap": cursor{Q: "água -fria", Offset: MaxHits}.String(),
 		"after no Key":   cursor{Q: "água -fria", After: &afterward{Key: "nonsense"}}.String(),
 		"negative":       cursor{Q: "água -fria", Offset: -1}.String(), "no base64": "%%%", "no JSON": "AAAA"} {
 		if _, err := parseCursor(bad, "água -fria"); err == nil {
@@ -70,7 +71,7 @@ func TestCursor(t *testing.T) {
 func FuzzCursor(f *testing.F) {
 	f.Add(cursor{Q: "a", Offset: 3}.String(), "a")
 	f.Fuzz(func(t *testing.T, text, q string) {
-		if c, err := parseCursor(text, q); err == nil && (c.Offset < 0 || c.Offset >= MaxQueryHits) {
+		if c, err := parseCursor(text, q); err == nil && (c.Offset < 0 || c.Offset >= MaxHits) {
 			t.Fatalf("offset %d", c.Offset)
 		}
 	})

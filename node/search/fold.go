@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"hash/maphash"

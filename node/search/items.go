@@ -1,6 +1,7 @@
-package node
+package search
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/echo-node/echo-node/dht/wire"
@@ -58,26 +59,26 @@ func readItem(r *store.Record, part string, b []byte) error {
 }
 
 // serveItems fills a page with all that there is of Keys, or with one kind of it.
-func (n *Node) serveItems(r *wire.Records, p *recordPage, sl partition.Slice) error {
+func (en *Engine) serveItems(r *wire.Records, p *recordPage, sl partition.Slice) error {
 	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
-		if more, err := n.addKey(r, p, sl, after, string(r.AfterPart)); err != nil || !more {
+		if more, err := en.addKey(r, p, sl, after, string(r.AfterPart)); err != nil || !more {
 			return err
 		}
 	}
-	return n.store.KeysFrom(sl, after, r.Only,
-		func(sl partition.Slice, k partition.Key) (bool, error) { return n.addKey(r, p, sl, k, "") })
+	return en.o.Store.KeysFrom(sl, after, r.Only,
+		func(sl partition.Slice, k partition.Key) (bool, error) { return en.addKey(r, p, sl, k, "") })
 }
 
 // addKey adds what there is of k after part; false when the page is full.
-func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool,
+func (en *Engine) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool,
 	err error) {
 	if skip, ends := p.passes(sl); skip {
 		return !ends, nil // its owner lists it
 	}
 	more = true
 	if r.Captures && r.Only == "" && !isItem(part) {
-		err = n.store.Archive.Captures(sl, k, []byte(part), func(part []byte, c store.Capture) (bool, error) {
+		err = en.o.Store.Archive.Captures(sl, k, []byte(part), func(part []byte, c store.Capture) (bool, error) {
 			var err error
 			more, err = p.add(sl, k, part, c)
 			return more, err
@@ -87,8 +88,8 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 		kind   string
 		letter byte
 		add    func(p *recordPage, sl partition.Slice, k partition.Key, from string) (bool, error)
-	}{{store.KindEdges, partEdges, n.addEdges}, {store.KindGap, partGap, n.addGaps},
-		{store.KindPost, partPost, n.addPosts}} {
+	}{{store.KindEdges, partEdges, en.addEdges}, {store.KindGap, partGap, en.addGaps},
+		{store.KindPost, partPost, en.addPosts}} {
 		if err != nil || !more || r.Only != "" && r.Only != add.kind || part != "" && part[0] > add.letter {
 			continue
 		}
@@ -101,8 +102,8 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 	if err != nil || !more || r.Only != "" && r.Only != store.KindEdges {
 		return more && err == nil, err
 	}
-	rec, in, err := n.store.Archive.Find(k)
-	if isNotExist(err) || err == nil && (in != sl || r.Only != "" && rec.Kind != r.Only) {
+	rec, in, err := en.o.Store.Archive.Find(k)
+	if errors.Is(err, store.ErrNotExist) || err == nil && (in != sl || r.Only != "" && rec.Kind != r.Only) {
 		return true, nil
 	}
 	if err != nil {
@@ -113,12 +114,13 @@ func (n *Node) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k part
 
 // addEdges adds a list in pieces, the first with its walks. The piece that is
 // not full yet is written with the next account, or at the end.
-func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, from string) (more bool, err error) {
+func (en *Engine) addEdges(p *recordPage, sl partition.Slice, list partition.Key, from string) (more bool, err error) {
 	if k := list.Kind(); k != partition.KindFollowers && k != partition.KindFollowing {
 		return true, nil
 	}
-	piece := store.Record{V: store.RecordVersion, Key: list, Kind: store.KindEdges, Source: list.Service(), Peer: n.id}
-	err = n.store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
+	piece := store.Record{V: store.RecordVersion, Key: list, Kind: store.KindEdges, Source: list.Service(),
+		Peer: en.o.ID}
+	err = en.o.Store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
 		if piece.FetchedAt = w.At; from == "" {
 			piece.Walks = append(piece.Walks, w)
 		}
@@ -140,7 +142,7 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 		return more, err
 	}
 	more = true
-	err = n.store.Accounts.Edges(sl, list, partition.Key(from), func(e store.Edge) (bool, error) {
+	err = en.o.Store.Accounts.Edges(sl, list, partition.Key(from), func(e store.Edge) (bool, error) {
 		if piece.Edges = append(piece.Edges, e); len(piece.Edges) < edgesPiece {
 			return true, nil
 		}
@@ -154,9 +156,9 @@ func (n *Node) addEdges(p *recordPage, sl partition.Slice, list partition.Key, f
 	return flush()
 }
 
-func (n *Node) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
+func (en *Engine) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
-	err = n.store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
+	err = en.o.Store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
 		if g.Name() <= from {
 			return true, nil
 		}
@@ -169,9 +171,9 @@ func (n *Node) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from 
 	return more && err == nil, err
 }
 
-func (n *Node) addPosts(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
+func (en *Engine) addPosts(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
-	err = n.store.Accounts.Posts(sl, k, from, func(r store.Record) (bool, error) {
+	err = en.o.Store.Accounts.Posts(sl, k, from, func(r store.Record) (bool, error) {
 		var err error
 		more, err = p.add(sl, k, append([]byte{partPost}, r.Post...), r)
 		return more, err

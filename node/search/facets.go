@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// facets are f as they go to other peers: the asked peer alone looks up where near
+// wireFacets are f as they go to other peers: the asked peer alone looks up where near
 // is. nil when nothing is asked for.
-func (n *Node) facets(f api.Facets) (*wire.Facets, error) {
+func (en *Engine) wireFacets(f api.Facets) (*wire.Facets, error) {
 	if f == (api.Facets{}) {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (n *Node) facets(f api.Facets) (*wire.Facets, error) {
 	if f.Near == "" {
 		return w, nil
 	}
-	g, err := n.gazetteer()
+	g, err := en.o.Gazetteer()
 	if err != nil {
 		return nil, err
 	}

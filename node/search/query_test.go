@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"context"
@@ -21,11 +21,11 @@ import (
 )
 
 // keepPages puts pages with that text, which differ in their length, into n's store and index.
-func keepPages(t *testing.T, n *Node, pages int, text string) {
+func keepPages(t *testing.T, n *fixture, pages int, text string) {
 	t.Helper()
 	for i := range pages {
 		k := mustKey(t, fmt.Sprintf("http://host%d.example:8080/%d", i%7, i))
-		forwardTo(t, n, &wire.Link{Key: string(k)})
+		admit(t, n, k)
 		rec := &store.Record{V: store.RecordVersion, Key: k, Kind: "page", URL: k.URL(), FetchedAt: time.Now(),
 			Source: "web", Status: 200,
 			Text: fmt.Sprintf("%s %d", text+strings.Repeat(" mar", i%40), i)}
@@ -34,15 +34,13 @@ func keepPages(t *testing.T, n *Node, pages int, text string) {
 			t.Fatal(err)
 		}
 	}
-	if err := n.FlushIndex(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	n.indexed(t)
 }
 
 // A query is paged as far as there are hits: each once, in the order of the scores.
 func TestPagesToTheEnd(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16, QueryTimeout: time.Minute})
-	const pages = 2*MaxQueryHits + 321
+	n := newFixture(t)
+	const pages = 2*MaxHits + 321
 	keepPages(t, n, pages, "sardinha assada")
 	for _, unfold := range []bool{false, true} {
 		q := api.Query{Q: "sardinha", Limit: 700, Unfold: unfold}
@@ -91,17 +89,18 @@ func keysOf(copies []api.Copy) (out []partition.Key) {
 // A peer that does not know of places in an answer gives its best hits again: they are
 // refused, and its slices are named as missing.
 func TestPageOfAPeerThatKnowsNone(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	k := mustKey(t, "http://host.example/")
 	sl := n.store.SliceOf(k)
-	s := n.newScatter(&wire.Query{Q: "x", After: &wire.Place{Score: 1, Key: string(k)}})
-	hit := &wire.Hit{Key: string(k), Slice: sliceOn(sl), Score: 2}
-	if err := s.take("p", &wire.QueryAnswer{Hits: []*wire.Hit{hit}}, []partition.Slice{sl}, false); err == nil ||
+	s := n.newRanking(&wire.Query{Q: "x", After: &wire.Place{Score: 1, Key: string(k)}})
+	asked := question{peer: "p", slices: []partition.Slice{sl}}
+	hit := &wire.Hit{Key: string(k), Slice: call.SliceOn(sl), Score: 2}
+	if err := s.takeHits(asked, &wire.QueryAnswer{Hits: []*wire.Hit{hit}}); err == nil ||
 		!strings.Contains(err.Error(), "version") {
 		t.Errorf("an earlier hit: %v", err)
 	}
 	hit.Score = 0.5
-	if err := s.take("p", &wire.QueryAnswer{Hits: []*wire.Hit{hit}}, []partition.Slice{sl}, false); err != nil {
+	if err := s.takeHits(asked, &wire.QueryAnswer{Hits: []*wire.Hit{hit}}); err != nil {
 		t.Error(err)
 	}
 }
@@ -121,7 +120,7 @@ func TestSitesOfAQuery(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	keepPages(t, n, 21, "sardinha")
 	for site, want := range map[string]int{"host1.example:8080": 3, "host1.example": 3,
 		"http://host1.example:8080/1": 3, "host1.example:8081": 0, "host9.example": 0} {
@@ -139,7 +138,7 @@ func TestSitesOfAQuery(t *testing.T) {
 
 // An answer says what of the query was not understood.
 func TestQuerySaysWhatItDoesNotKnow(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	keepPages(t, n, 1, "sardinha")
 	a, err := n.Query(t.Context(), api.Query{Q: "sardinh* site:host1.example"})
 	if err != nil || len(a.Notes) != 2 ||
@@ -151,28 +150,18 @@ func TestQuerySaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// strangeID is a peer that nobody knows.
-func strangeID(t *testing.T) string {
-	t.Helper()
-	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dht.PeerID(key)
-}
-
 // What holds an answer up beyond the deadline is named, and is not waited for.
 func TestQueryKeepsItsDeadline(t *testing.T) {
 	const deadline = 100 * time.Millisecond
 	held, asked := make(chan struct{}), make(chan struct{})
-	n := openNode(t, Options{Capacity: 16, Around: func(context.Context, string, *wire.Request,
-		dht.Caller) (*wire.Response, error) {
+	n := newFixture(t)
+	n.call = func(context.Context, string, *wire.Request) (*wire.Response, error) {
 		close(asked)
 		<-held // whatever the context says
 		return nil, errors.New("too late")
-	}})
+	}
 	other := strangeID(t)
-	s := n.newScatter(&wire.Query{Q: "x"})
+	s := n.newRanking(&wire.Query{Q: "x"})
 	s.assign = map[string][]partition.Slice{other: n.slices[:1]}
 	begun := time.Now()
 	over := make(chan struct{})
@@ -198,11 +187,12 @@ func TestWhoAsksSetsTheDeadline(t *testing.T) {
 	held := make(chan struct{})
 	defer close(held)
 	other := strangeID(t)
-	n := openNode(t, Options{Capacity: 16, QueryTimeout: time.Hour, Around: func(context.Context, string, *wire.Request,
-		dht.Caller) (*wire.Response, error) {
+	n := newFixture(t)
+	n.o.Timeout = time.Hour
+	n.call = func(context.Context, string, *wire.Request) (*wire.Response, error) {
 		<-held
 		return nil, errors.New("too late")
-	}})
+	}
 	enter(n, other)
 	give(t, n, n.slices[0], other)
 	a, err := n.Query(t.Context(), api.Query{Q: "x", Timeout: 200 * time.Millisecond})
@@ -217,7 +207,7 @@ func TestWhoAsksSetsTheDeadline(t *testing.T) {
 
 // An answer says in words what is missing and why.
 func TestQuerySaysWhatIsMissing(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	other := strangeID(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	for err, want := range map[error]string{
@@ -225,12 +215,12 @@ func TestQuerySaysWhatIsMissing(t *testing.T) {
 		fmt.Errorf("%w: Application error 0x0", errBroken):                            "its connection broke",
 		&call.Refusal{Code: wire.Refusal_CODE_BUSY, Reason: "too many calls at once"}: "too many calls at once",
 	} {
-		if got := n.reason(ctx, other, err); !strings.Contains(got, want) || strings.Contains(got, "0x0") {
+		if got := n.Reason(ctx, other, err); !strings.Contains(got, want) || strings.Contains(got, "0x0") {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 	cancel()
-	if got := n.reason(ctx, other, errBroken); got != "did not answer in time" {
+	if got := n.Reason(ctx, other, errBroken); got != "did not answer in time" {
 		t.Errorf("after the deadline: %q", got)
 	}
 	// What this peer has, it only has to read, whoever else is gone.
@@ -238,4 +228,14 @@ func TestQuerySaysWhatIsMissing(t *testing.T) {
 		got[0] != (api.Missing{Peer: n.id, Reason: "being read into its index", Slices: 2}) {
 		t.Errorf("its own: %+v", got)
 	}
+}
+
+// strangeID is a peer that nobody knows.
+func strangeID(t *testing.T) string {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dht.PeerID(key)
 }

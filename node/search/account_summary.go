@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"context"
@@ -17,16 +17,16 @@ const (
 	maxCounted = 50_000 // posts and accounts that are counted, each
 )
 
-// accountSummary is what is kept of an account, a list or a timeline beside its record;
+// AccountSummary is what is kept of an account, a list or a timeline beside its record;
 // nil of Keys that have no such.
-func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.AccountSummary, error) {
+func (en *Engine) AccountSummary(sl partition.Slice, k partition.Key) (*api.AccountSummary, error) {
 	switch k.Kind() {
 	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress,
 		partition.KindInvalid:
 		return nil, nil
 	}
 	h := &api.AccountSummary{Latest: []store.Record{}, Lists: []api.ListSummary{}, Gaps: []store.Gap{}}
-	err := n.store.Accounts.Posts(sl, k, "", func(r store.Record) (bool, error) {
+	err := en.o.Store.Accounts.Posts(sl, k, "", func(r store.Record) (bool, error) {
 		if h.Posts++; r.Deleted {
 			h.Deleted++
 		} else {
@@ -48,11 +48,11 @@ func (n *Node) accountSummary(sl partition.Slice, k partition.Key) (*api.Account
 		lists = []partition.Key{k + "/followers", k + "/following"}
 	}
 	for _, l := range lists {
-		if err := n.listSummary(sl, l, h); err != nil {
+		if err := en.listSummary(sl, l, h); err != nil {
 			return nil, err
 		}
 	}
-	err = n.store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
+	err = en.o.Store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
 		h.Gaps = append(h.Gaps, g)
 		return true, nil
 	})
@@ -72,9 +72,9 @@ func newest(h *api.AccountSummary) {
 	h.Latest = h.Latest[:min(len(h.Latest), shownPosts)]
 }
 
-func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.AccountSummary) error {
+func (en *Engine) listSummary(sl partition.Slice, list partition.Key, h *api.AccountSummary) error {
 	x := api.ListSummary{List: list}
-	err := n.store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
+	err := en.o.Store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
 		x.Walks++
 		if w.Complete {
 			x.Complete = &w
@@ -85,7 +85,7 @@ func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.Accoun
 	if err != nil || x.Walks == 0 {
 		return err
 	}
-	err = n.store.Accounts.Edges(sl, list, "", func(e store.Edge) (bool, error) {
+	err = en.o.Store.Accounts.Edges(sl, list, "", func(e store.Edge) (bool, error) {
 		if x.Ever++; e.GoneAt == nil {
 			x.Now++
 		}
@@ -99,13 +99,13 @@ func (n *Node) listSummary(sl partition.Slice, list partition.Key, h *api.Accoun
 // errEnough ends an export that has as much as was asked for.
 var errEnough = errors.New("enough")
 
-// gaps is the ledger of the whole swarm, as far as it fits into q.Limit.
-func (n *Node) gaps(ctx context.Context, q api.GapQuery) (api.GapAnswer, error) {
+// Gaps is the ledger of the whole swarm, as far as it fits into q.Limit.
+func (en *Engine) Gaps(ctx context.Context, q api.GapQuery) (api.GapAnswer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := api.GapAnswer{Gaps: []store.Gap{}}
 	e := api.Export{Kind: store.KindGap, Site: q.Site, Since: q.Since, Until: q.Until, Cursor: q.Cursor, Local: q.Local}
-	missing, err := n.Export(ctx, e, func(r store.Record, cursor string) error {
+	missing, err := en.Export(ctx, e, func(r store.Record, cursor string) error {
 		if len(a.Gaps) == q.Limit {
 			return errEnough
 		}

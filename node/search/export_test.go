@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 // Records of several peers come in one order, each once, and of copies the
 // owner's; so a cursor means the same whoever holds what.
 func TestExportMergesShelves(t *testing.T) {
-	n := openNode(t, Options{})
+	n := newFixture(t)
 	for i, s := range n.charter.Slices() {
 		if i%2 == 0 {
 			give(t, n, s, "other")
@@ -30,7 +30,7 @@ func TestExportMergesShelves(t *testing.T) {
 	}
 	at := func(k partition.Key) spot { return spot{in: n.store.SliceOf(k), key: k} }
 	slices.SortFunc(keys, func(a, b partition.Key) int { return at(a).compare(at(b)) })
-	open := map[string]*shelf{n.id: {n: n}, "other": {n: n}}
+	open := map[string]*shelf{n.id: {en: n.Engine}, "other": {en: n.Engine}}
 	for i, k := range keys {
 		if i%3 != 0 {
 			open[n.id].page = append(open[n.id].page, shelved{spot: at(k), record: store.Record{Key: k, Peer: n.id}})
@@ -61,7 +61,7 @@ func TestExportMergesShelves(t *testing.T) {
 
 // An owner that is no member now is missing, and not passed over.
 func TestExportNamesOwnersThatAreGone(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	keepPages(t, n, 9, "sardinha")
 	given := 0
 	count := func(store.Record, string) error { given++; return nil }
@@ -86,7 +86,7 @@ func TestExportNamesOwnersThatAreGone(t *testing.T) {
 // A slice that changes hands after its new owner's records were passed is asked for again,
 // in its place; one of which nobody has all is missing.
 func TestExportOfSlicesThatChangeHands(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	keepPages(t, n, 40, "sardinha")
 	var all []partition.Key
 	in := map[partition.Slice]int{}
@@ -138,10 +138,10 @@ func TestExportOfSlicesThatChangeHands(t *testing.T) {
 
 // A slice of which the rest is missing is asked for once, and is one missing slice, however much of it was read.
 func TestExportCountsMissingSlicesOnce(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	away, s := strangeID(t), n.slices[1]
 	give(t, n, s, away)
-	x := &exporter{n: n, given: map[partition.Slice]*given{}, failed: map[string]error{away: call.ErrVanished},
+	x := &exporter{en: n.Engine, given: map[partition.Slice]*given{}, failed: map[string]error{away: call.ErrVanished},
 		missing: map[string]*absentee{}, slices: []partition.Slice{s}}
 	for _, next := range []*spot{{in: s, key: "a"}, {in: s, key: "b"}, nil} {
 		if err := x.complete(t.Context(), next); err != nil {
@@ -155,7 +155,7 @@ func TestExportCountsMissingSlicesOnce(t *testing.T) {
 
 // A record of a slice that is another's is not taken, whoever says that it is its own.
 func TestExportTakesOwnersRecords(t *testing.T) {
-	n := openNode(t, Options{Capacity: 16})
+	n := newFixture(t)
 	k := mustKey(t, "http://a.example/1")
 	own := n.store.SliceOf(k)
 	j, err := json.Marshal(store.Record{Key: k})
@@ -174,7 +174,7 @@ func TestExportTakesOwnersRecords(t *testing.T) {
 		answer := &wire.RecordsAnswer{Records: [][]byte{j}, Whole: c.whole}
 		covered := map[partition.Slice]bool{}
 		covers := func(_, _ spot, _ bool, whole map[partition.Slice]bool) { maps.Copy(covered, whole) }
-		s := &shelf{n: n, peer: c.peer, covers: covers}
+		s := &shelf{en: n.Engine, peer: c.peer, covers: covers}
 		if err := s.take(answer); err != nil || len(s.page) != c.taken || covered[own] != (c.taken == 1) {
 			t.Errorf("%s: %d taken, covered %v, %v", name, len(s.page), covered, err)
 		}
@@ -191,7 +191,7 @@ func TestExportTakesOwnersRecords(t *testing.T) {
 }
 
 func TestHostileRecords(t *testing.T) {
-	n := openNode(t, Options{})
+	n := newFixture(t)
 	a, b := mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2")
 	page := func(keys ...partition.Key) *wire.RecordsAnswer {
 		out := &wire.RecordsAnswer{Next: "more"}
@@ -206,11 +206,11 @@ func TestHostileRecords(t *testing.T) {
 	}
 	for name, bad := range map[string]*wire.RecordsAnswer{"backwards": page(b, a), "twice": page(a, a),
 		"no key": page("javascript:1"), "no JSON": {Records: [][]byte{[]byte("{")}}} {
-		if err := (&shelf{n: n}).take(bad); err == nil {
+		if err := (&shelf{en: n.Engine}).take(bad); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}
-	s := &shelf{n: n, after: spot{in: n.store.SliceOf(a), key: a}}
+	s := &shelf{en: n.Engine, after: spot{in: n.store.SliceOf(a), key: a}}
 	if err := s.take(page(a)); err == nil {
 		t.Error("the same page again was taken")
 	}
@@ -222,22 +222,9 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// A text of brackets fits a frame.
-func TestPlainJSON(t *testing.T) {
-	r := store.Record{Text: strings.Repeat("<&>", 1000)}
-	b, err := plain(r)
-	if err != nil || len(b) > 4000 || b[len(b)-1] != '}' {
-		t.Fatal(len(b), err)
-	}
-	var back store.Record
-	if err := json.Unmarshal(b, &back); err != nil || back.Text != r.Text {
-		t.Error(err)
-	}
-}
-
 // Captures that were not asked for, go backwards or have no end are refused.
 func TestHostileCaptures(t *testing.T) {
-	n := openNode(t, Options{})
+	n := newFixture(t)
 	a := mustKey(t, "http://a.example/1")
 	page := func(parts ...string) *wire.RecordsAnswer {
 		out := &wire.RecordsAnswer{Whole: []uint64{uint64(n.store.SliceOf(a))}}
@@ -250,13 +237,13 @@ func TestHostileCaptures(t *testing.T) {
 		}
 		return out
 	}
-	if err := (&shelf{n: n}).take(page("1")); err == nil {
+	if err := (&shelf{en: n.Engine}).take(page("1")); err == nil {
 		t.Error("captures that were not asked for")
 	}
-	if err := (&shelf{n: n, captures: true}).take(page("2", "1")); err == nil {
+	if err := (&shelf{en: n.Engine, captures: true}).take(page("2", "1")); err == nil {
 		t.Error("captures backwards")
 	}
-	s := &shelf{n: n, peer: n.id, captures: true}
+	s := &shelf{en: n.Engine, peer: n.id, captures: true}
 	for i := range store.MaxCaptures {
 		if err := s.take(page(fmt.Sprintf("%03d", i))); err != nil {
 			t.Fatal(err)

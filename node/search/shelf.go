@@ -1,9 +1,7 @@
-package node
+package search
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -20,7 +18,7 @@ const maxForeignPages = 16
 
 // shelf is one peer's records, read page by page.
 type shelf struct {
-	n       *Node
+	en      *Engine
 	peer    string
 	after   spot // the last read
 	page    []shelved
@@ -56,7 +54,7 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 		if s.slice != 0 {
 			q.Slices = []uint64{uint64(s.slice)}
 		}
-		a, err := s.n.recordsOf(ctx, s.peer, s.after, q)
+		a, err := s.en.recordsOf(ctx, s.peer, s.after, q)
 		if err == nil {
 			err = s.take(a)
 		}
@@ -73,7 +71,7 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 func (s *shelf) take(a *wire.RecordsAnswer) error {
 	whole := map[partition.Slice]bool{}
 	for _, w := range a.GetWhole() {
-		if sl := partition.Slice(w); s.n.quorum.Owner(sl) == s.peer {
+		if sl := partition.Slice(w); s.en.o.Quorum.Owner(sl) == s.peer {
 			whole[sl] = true
 		}
 	}
@@ -92,7 +90,7 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 			in = a.Slices[i]
 		}
 		x.key = k
-		if x.in, err = s.n.sliceFrom(in, k); err != nil {
+		if x.in, err = s.en.swarm.SliceFrom(in, k); err != nil {
 			return fmt.Errorf("a record of %s: %w", s.peer, err)
 		}
 		if s.after.key != "" && x.spot.compare(s.after) <= 0 {
@@ -156,25 +154,16 @@ func (s *shelf) bounded(x shelved, size int) error {
 	return nil
 }
 
-// plain is JSON without the escapes that HTML would need: they sextuple a text
-// of nothing but brackets, which then fits no frame.
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-func (n *Node) recordsOf(ctx context.Context, peer string, after spot, q *wire.Records) (*wire.RecordsAnswer, error) {
+func (en *Engine) recordsOf(ctx context.Context, peer string, after spot,
+	q *wire.Records) (*wire.RecordsAnswer, error) {
 	q.After, q.AfterPart = string(after.key), []byte(after.part)
 	if after.key != "" {
-		q.AfterSlice = sliceOn(after.in)
+		q.AfterSlice = call.SliceOn(after.in)
 	}
-	if peer == n.id {
-		return n.serveRecords(q)
+	if peer == en.o.ID {
+		return en.ServeRecords(q)
 	}
-	resp, err := n.call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: q}})
+	resp, err := en.swarm.Call(ctx, peer, &wire.Request{Body: &wire.Request_Records{Records: q}})
 	if err != nil {
 		return nil, err
 	}

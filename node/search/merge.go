@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 }
 
 // cursor is where the next page of a query begins: so many hits from the first, or,
-// beyond MaxQueryHits, after one hit. It names its query, so that a cursor of another
+// beyond MaxHits, after one hit. It names its query, so that a cursor of another
 // one is refused instead of misread.
 type cursor struct {
 	Q      string     `json:"q"`
@@ -75,7 +75,7 @@ func (a afterward) before(h api.Hit) bool {
 // then is where the page after this one begins, the first next of whose hits are read:
 // all are those from the first on, or from after c.After.
 func (c cursor) then(all []api.Hit, next int) cursor {
-	if c.After == nil && next < MaxQueryHits {
+	if c.After == nil && next < MaxHits {
 		return cursor{Q: c.Q, Offset: next}
 	}
 	last := all[next-1]
@@ -113,8 +113,8 @@ func parseCursor(text, q string) (c cursor, err error) {
 	if c.Q != q {
 		return c, errors.New("cursor: it belongs to another query")
 	}
-	if c.Offset < 0 || c.Offset >= MaxQueryHits {
-		return c, fmt.Errorf("cursor: offset %d is outside 0..%d", c.Offset, MaxQueryHits-1)
+	if c.Offset < 0 || c.Offset >= MaxHits {
+		return c, fmt.Errorf("cursor: offset %d is outside 0..%d", c.Offset, MaxHits-1)
 	}
 	if c.After != nil {
 		if c.After.Key, err = partition.KeyFromWire(string(c.After.Key)); err != nil {

@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 // An export goes on after any of its lines, in the middle of an account or a
 // list, too, and gives each once.
 func TestExportOfItemsResumes(t *testing.T) {
-	n := openNode(t, Options{})
+	n := newFixture(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for a := range 3 {
 		k := partition.Key(fmt.Sprintf("mastodon:user%d@social.example", a))

@@ -1,4 +1,4 @@
-package node
+package search
 
 import (
 	"context"
@@ -62,11 +62,11 @@ func fingerprintOf(r *store.Record) (p copies.Print, why string) {
 	return p, ""
 }
 
-// fingerprintVersion is that of what printOf and indexPrint make of a record.
-const fingerprintVersion = copies.PrintVersion<<8 | 1
+// FingerprintVersion is that of what printOf and indexPrint make of a record.
+const FingerprintVersion = copies.PrintVersion<<8 | 1
 
-// indexFingerprint is r's print as the index has it.
-func indexFingerprint(r *store.Record) (out index.Fingerprint) {
+// IndexFingerprint is r's print as the index has it.
+func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
 	p, why := fingerprintOf(r)
 	if why != "" {
 		return out
@@ -79,17 +79,17 @@ func indexFingerprint(r *store.Record) (out index.Fingerprint) {
 	return out
 }
 
-// serveCopies answers for the asked slices that are held here, and names the others.
-func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAnswer, error) {
+// ServeCopies answers for the asked slices that are held here, and names the others.
+func (en *Engine) ServeCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAnswer, error) {
 	if w.Zone != 0 {
-		return n.serveZoneCopies(ctx, w)
+		return en.serveZoneCopies(ctx, w)
 	}
 	a := &wire.CopiesAnswer{}
 	var held []partition.Slice
 	for _, s := range w.Slices {
-		if sl := partition.Slice(s); n.quorum.Has(sl) {
+		if sl := partition.Slice(s); en.o.Quorum.Has(sl) {
 			held = append(held, sl)
-			a.Stale = a.Stale || !n.agreement.Acts(sl) // it may lack what the owner wrote last
+			a.Stale = a.Stale || !en.acts(sl) // it may lack what the owner wrote last
 		} else {
 			a.Missing = append(a.Missing, s)
 		}
@@ -99,10 +99,10 @@ func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAns
 	}
 	var err error
 	if len(w.Prints) == 0 {
-		err = n.serveNamed(w, held, a)
+		err = en.serveNamed(w, held, a)
 	} else {
-		a.Stale = a.Stale || n.indexLag() > 0
-		err = n.serveMeeting(ctx, w.Prints, held, a)
+		a.Stale = a.Stale || Lag(en.o.Store, en.o.Index) > 0
+		err = en.serveMeeting(ctx, w.Prints, held, a)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("copies: %w", err)
@@ -112,13 +112,14 @@ func (n *Node) serveCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAns
 
 // serveNamed answers with the print of the record or the post that is asked for by
 // name, if it is here.
-func (n *Node) serveNamed(w *wire.Copies, held []partition.Slice, a *wire.CopiesAnswer) error {
+func (en *Engine) serveNamed(w *wire.Copies, held []partition.Slice,
+	a *wire.CopiesAnswer) error {
 	k, err := partition.KeyFromWire(w.Key)
 	if err != nil {
-		return malformed(err)
+		return call.Malformed(err)
 	}
-	r, sl, err := n.textOf(k, w.Post)
-	if isNotExist(err) {
+	r, sl, err := en.textOf(k, w.Post)
+	if errors.Is(err, store.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
@@ -138,37 +139,33 @@ func (n *Node) serveNamed(w *wire.Copies, held []partition.Slice, a *wire.Copies
 }
 
 // textOf is the record of k or, of a post, that one, and the slice that it is in.
-func (n *Node) textOf(k partition.Key, post string) (store.Record, partition.Slice, error) {
+func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.Slice, error) {
 	if post != "" {
-		return n.store.Accounts.Post(k, post)
+		return en.o.Store.Accounts.Post(k, post)
 	}
-	return n.store.Archive.Find(k)
-}
-
-func malformed(err error) error {
-	return &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: err.Error()}
+	return en.o.Store.Archive.Find(k)
 }
 
 // serveMeeting answers with the copies of prints in the slices held here. Of texts
 // that are equal the first has its words; those of the others are the same.
-func (n *Node) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice, a *wire.CopiesAnswer) error {
+func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice, a *wire.CopiesAnswer) error {
 	asked := make([]copies.Print, len(prints))
 	var at []index.Meeting
 	for i, b := range prints {
 		p, err := copies.DecodePrint(b)
 		if err != nil {
-			return malformed(err)
+			return call.Malformed(err)
 		}
 		asked[i] = p
 		at = append(at, bucketsOf(p)...)
 	}
-	wait, cancel := context.WithTimeout(ctx, n.indexWait())
+	wait, cancel := context.WithTimeout(ctx, en.o.indexWait())
 	defer cancel()
-	if err := n.index.Await(wait, held); err != nil && wait.Err() == nil {
+	if err := en.o.Index.Await(wait, held); err != nil && wait.Err() == nil {
 		return err
 	}
 	size, told := 0, map[uint64]bool{} // by content
-	met, err := n.index.Meet(ctx, held, at, func(r store.Record, sl partition.Slice) error {
+	met, err := en.o.Index.Meet(ctx, held, at, func(r store.Record, sl partition.Slice) error {
 		p, why := fingerprintOf(&r)
 		if why != "" || !meetsOne(asked, p) {
 			return nil
@@ -188,7 +185,7 @@ func (n *Node) serveMeeting(ctx context.Context, prints [][]byte, held []partiti
 	if errors.Is(err, errEnough) {
 		met.More, err = true, nil
 	}
-	a.More, a.Missing = met.More, appendSlices(a.Missing, met.Missing)
+	a.More, a.Missing = met.More, call.AppendSlices(a.Missing, met.Missing)
 	return err
 }
 
@@ -219,7 +216,7 @@ func clipped(s string, most int) string { return strings.ToValidUTF8(s[:min(len(
 
 // wireCopy is what is said of a text beside its print.
 func wireCopy(r *store.Record, sl partition.Slice) *wire.Copy {
-	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: sliceOn(sl), Title: clipped(r.Title, wire.MaxText),
+	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: call.SliceOn(sl), Title: clipped(r.Title, wire.MaxText),
 		Peer: r.Peer, FetchedMs: r.FetchedAt.UnixMilli()}
 	if r.Merged() {
 		c.Canonical = string(r.Canonical)

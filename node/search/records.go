@@ -1,11 +1,13 @@
-package node
+package search
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -33,12 +35,12 @@ func (p *recordPage) passes(sl partition.Slice) (skip, ends bool) {
 }
 
 // startOf is the slice where the answer to r begins; 0 = with the first.
-func (n *Node) startOf(r *wire.Records) partition.Slice {
+func (en *Engine) startOf(r *wire.Records) partition.Slice {
 	switch {
 	case r.AfterSlice != 0:
 		return partition.Slice(r.AfterSlice)
 	case r.After != "":
-		return n.store.SliceOf(partition.Key(r.After))
+		return en.o.Store.SliceOf(partition.Key(r.After))
 	case len(r.Slices) > 0:
 		return partition.Slice(slices.Min(r.Slices))
 	}
@@ -46,7 +48,7 @@ func (n *Node) startOf(r *wire.Records) partition.Slice {
 }
 
 // newPage begins an answer to r, which begins in the slice start.
-func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
+func (en *Engine) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage),
 		mine: map[partition.Slice]quorum.ReplicaSet{}}
 	if p.limit == 0 {
@@ -56,9 +58,9 @@ func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	for _, sl := range r.Slices {
 		only[sl] = true
 	}
-	for _, sl := range n.quorum.Owned() {
-		if sl >= start && n.quorum.Has(sl) && (len(only) == 0 || only[uint64(sl)]) {
-			p.mine[sl], p.end = n.quorum.ReplicaSet(sl), max(p.end, sl)
+	for _, sl := range en.o.Quorum.Owned() {
+		if sl >= start && en.o.Quorum.Has(sl) && (len(only) == 0 || only[uint64(sl)]) {
+			p.mine[sl], p.end = en.o.Quorum.ReplicaSet(sl), max(p.end, sl)
 		}
 	}
 	return p
@@ -66,13 +68,13 @@ func (n *Node) newPage(r *wire.Records, start partition.Slice) *recordPage {
 
 // close names the slices that the page has whole. One that changed hands while it was
 // filled may have got rows elsewhere that are not in it.
-func (p *recordPage) close(n *Node) *wire.RecordsAnswer {
+func (p *recordPage) close(en *Engine) *wire.RecordsAnswer {
 	last := p.end
 	if len(p.a.Records) > 0 {
 		last = p.last
 	}
 	for _, sl := range slices.Sorted(maps.Keys(p.mine)) {
-		if sl <= last && n.quorum.Has(sl) && n.quorum.ReplicaSet(sl).Compare(p.mine[sl]) == 0 {
+		if sl <= last && en.o.Quorum.Has(sl) && en.o.Quorum.ReplicaSet(sl).Compare(p.mine[sl]) == 0 {
 			p.a.Whole = append(p.a.Whole, uint64(sl))
 		}
 	}
@@ -81,7 +83,7 @@ func (p *recordPage) close(n *Node) *wire.RecordsAnswer {
 
 // add takes one item; false when it is for the next page. part is a capture's.
 func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item any) (bool, error) {
-	b, err := plain(item)
+	b, err := call.Plain(item)
 	if err != nil {
 		return false, err
 	}
@@ -89,35 +91,35 @@ func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item 
 	if len(a.Records) > 0 && (len(a.Records) == p.limit || p.size+len(b) > maxRecordBytes) {
 		return false, nil
 	}
-	a.Records, a.Slices, a.Parts = append(a.Records, b), append(a.Slices, sliceOn(sl)), append(a.Parts, part)
+	a.Records, a.Slices, a.Parts = append(a.Records, b), append(a.Slices, call.SliceOn(sl)), append(a.Parts, part)
 	a.Next = string(k)
 	p.size, p.last = p.size+len(b), sl
 	return true, nil
 }
 
-// serveRecords pages through the records of the slices owned here, and the
+// ServeRecords pages through the records of the slices owned here, and the
 // captures of each if asked.
-func (n *Node) serveRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
-	start := n.startOf(r)
-	p, serve := n.newPage(r, start), n.serveRows
+func (en *Engine) ServeRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
+	start := en.startOf(r)
+	p, serve := en.newPage(r, start), en.serveRows
 	if r.Leaves {
-		serve = n.serveItems
+		serve = en.serveItems
 	}
 	if err := serve(r, p, start); err != nil {
 		return nil, fmt.Errorf("records: %w", err)
 	}
-	return p.close(n), nil
+	return p.close(en), nil
 }
 
 // serveRows fills a page with records, and with the captures of each if asked.
-func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) error {
+func (en *Engine) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) error {
 	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
 		if skip, ends := p.passes(sl); skip {
 			return !ends, nil // its owner lists it
 		}
 		more = true
 		if r.Captures {
-			err = n.store.Archive.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
+			err = en.o.Store.Archive.Captures(sl, rec.Key, part, func(part []byte, c store.Capture) (bool, error) {
 				var err error
 				more, err = p.add(sl, rec.Key, part, c)
 				return more, err
@@ -130,16 +132,16 @@ func (n *Node) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) err
 	}
 	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
-		rec, in, err := n.store.Archive.Find(after)
+		rec, in, err := en.o.Store.Archive.Find(after)
 		more := true
 		if err == nil && in == sl {
 			more, err = each(in, rec, r.AfterPart)
 		}
-		if err != nil && !isNotExist(err) || !more { // it may be gone by now
+		if err != nil && !errors.Is(err, store.ErrNotExist) || !more { // it may be gone by now
 			return err
 		}
 	}
-	return n.store.Archive.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) {
+	return en.o.Store.Archive.RecordsFrom(sl, after, func(sl partition.Slice, rec store.Record) (bool, error) {
 		return each(sl, rec, nil)
 	})
 }

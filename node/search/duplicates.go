@@ -1,0 +1,194 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/partition"
+)
+
+// hunt asks all peers for texts, several times over.
+type hunt struct {
+	*fanout
+	until time.Time
+	found []found // of this round
+	more  bool
+}
+
+func (en *Engine) newHunt(until time.Time) *hunt { return &hunt{fanout: en.newFanout(), until: until} }
+
+// found is one text of an answer; its print has a name, and none of that no words.
+type found struct {
+	*wire.Copy
+	key         partition.Key
+	fingerprint copies.Print
+}
+
+// textName is what tells a text from all others, and orders those of one time.
+func textName(k partition.Key, post string) string {
+	if post == "" {
+		return string(k)
+	}
+	return string(k) + " " + post
+}
+
+// ask puts w to everybody, and gives what was found in order of name. A slice that was not
+// answered for is asked about again, as it may be in the index by then.
+func (h *hunt) ask(ctx context.Context, w *wire.Copies) []found {
+	h.found = nil
+	send := func(ctx context.Context, q question) (*wire.CopiesAnswer, error) {
+		return h.send(ctx, q.peer, &wire.Copies{Prints: w.Prints, Key: w.Key, Post: w.Post, Slices: q.wireSlices(),
+			Zone: uint64(q.zone)})
+	}
+	round(ctx, h.fanout, h.questions(true), h.until, send, h.take)
+	slices.SortFunc(h.found, func(a, b found) int {
+		return cmp.Or(cmp.Compare(textName(a.key, a.Post), textName(b.key, b.Post)),
+			cmp.Compare(b.FetchedMs, a.FetchedMs))
+	})
+	return h.found
+}
+
+func (h *hunt) send(ctx context.Context, peer string, q *wire.Copies) (*wire.CopiesAnswer, error) {
+	if peer == h.en.o.ID {
+		return h.en.ServeCopies(ctx, q)
+	}
+	resp, err := h.en.ask(ctx, peer, &wire.Request{Body: &wire.Request_Copies{Copies: q}})
+	if err != nil {
+		return nil, err
+	}
+	if a := resp.GetCopies(); a != nil {
+		return a, nil
+	}
+	return nil, call.ErrForeign
+}
+
+// take checks one peer's answer, which may speak of nothing but the slices it was
+// asked for (I8). h.mu is held.
+func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
+	s, err := q.scope(a.Missing)
+	if err != nil {
+		return err
+	}
+	out := make([]found, 0, len(a.Found))
+	words := map[uint64][]copies.Unit{} // by content
+	for _, c := range a.Found {
+		f := found{Copy: c}
+		if f.key, err = partition.KeyFromWire(c.GetKey()); err != nil {
+			return fmt.Errorf("its copy: %w", err)
+		}
+		sl, err := h.en.swarm.SliceFrom(c.Slice, f.key)
+		if err != nil {
+			return err
+		}
+		if !s.has(sl) {
+			return errors.New("its copy is of a slice that it does not answer for")
+		}
+		if len(c.Print) > 0 {
+			if f.fingerprint, err = copies.DecodePrint(c.Print); err != nil {
+				return fmt.Errorf("its copy: %w", err)
+			}
+			f.fingerprint.ID = textName(f.key, c.Post)
+			if len(f.fingerprint.Units) == 0 {
+				f.fingerprint.Units = words[f.fingerprint.Content]
+			} else {
+				words[f.fingerprint.Content] = f.fingerprint.Units
+			}
+		}
+		out = append(out, f)
+	}
+	h.found = append(h.found, out...)
+	h.more, h.stale = h.more || a.More, h.stale || a.Stale
+	h.lack(q.peer, s.missing)
+	return nil
+}
+
+// Copies is the group of texts, of the whole swarm, that the record of k, or that post
+// of it, is in. Of a page that declares itself a copy of another of its domain it is
+// the other's. ErrNotFound: nobody has it; ErrUnavailable: who may have it is missing.
+func (en *Engine) Copies(ctx context.Context, k partition.Key, post string) (api.CopyGroup, error) {
+	start := time.Now()
+	h := en.newHunt(start.Add(en.o.Timeout))
+	h.zones = en.split(ctx, h.assign, start.Add(en.o.Timeout/4))
+	out := api.CopyGroup{Key: k, Post: post, Members: []api.GroupMember{}}
+	one, err := h.named(ctx, k, post)
+	if err == nil && one.Canonical != "" {
+		if out.Canonical, err = partition.KeyFromWire(one.Canonical); err == nil {
+			one, err = h.named(ctx, out.Canonical, "")
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Why = clipped(one.Why, wire.MaxText); len(one.Print) > 0 {
+		c := copies.NewCircle(copies.Options{}, one.fingerprint)
+		by := map[string]found{one.fingerprint.ID: one}
+		h.around(ctx, c, by)
+		out.Group, out.Members = groupOf(c.Groups(), one.fingerprint.ID, by)
+		out.More = h.more || c.Cut()
+	}
+	if out.More {
+		en.cut.Add(1)
+	}
+	out.Coverage = h.coverage()
+	out.TookMS = float64(time.Since(start).Microseconds()) / 1000
+	return out, nil
+}
+
+// named asks for one text by its name.
+func (h *hunt) named(ctx context.Context, k partition.Key, post string) (found, error) {
+	all := h.ask(ctx, &wire.Copies{Key: string(k), Post: post})
+	at := slices.IndexFunc(all, func(f found) bool { return f.key == k && f.Post == post })
+	if at >= 0 {
+		return all[at], nil
+	}
+	if c := h.coverage(); c.SlicesAnswered < c.SlicesTotal {
+		return found{}, fmt.Errorf("%w: %s: %d of %d slices answered", api.ErrUnavailable, textName(k, post),
+			c.SlicesAnswered, c.SlicesTotal)
+	}
+	return found{}, fmt.Errorf("%w: no record of %s", api.ErrNotFound, textName(k, post))
+}
+
+// around asks for the copies of c's texts until there are no more, and notes who they
+// are in by.
+func (h *hunt) around(ctx context.Context, c *copies.Circle, by map[string]found) {
+	for next := c.Next(maxHunted); len(next) > 0; next = c.Next(maxHunted) {
+		w := &wire.Copies{}
+		for _, p := range next {
+			p.ID = ""
+			w.Prints = append(w.Prints, p.Append(nil))
+		}
+		for _, f := range h.ask(ctx, w) {
+			if _, known := by[f.fingerprint.ID]; known || len(f.fingerprint.Units) == 0 {
+				continue
+			}
+			c.Add(f.fingerprint)
+			by[f.fingerprint.ID] = f
+		}
+	}
+}
+
+// groupOf is the group that id is in, with what is known of its members.
+func groupOf(groups []copies.Group, id string, by map[string]found) (name string, out []api.GroupMember) {
+	out = []api.GroupMember{}
+	for _, g := range groups {
+		if !slices.ContainsFunc(g, func(m copies.Member) bool { return m.ID == id }) {
+			continue
+		}
+		for _, m := range g {
+			f := by[m.ID]
+			name = m.Group
+			out = append(out, api.GroupMember{Key: f.key, Post: f.Post, Title: f.Title, Peer: f.Peer,
+				FetchedAt: time.UnixMilli(f.FetchedMs).UTC(),
+				Reason:    string(m.Reason), Distance: m.Distance})
+		}
+	}
+	return name, out
+}

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/dht/zone"
+	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/geoplace"
+	"github.com/echo-node/echo-node/node/placement"
+	"github.com/echo-node/echo-node/node/replica/quorum"
+	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store/db"
+)
+
+// swarm is the other peers, as the parts of this one know and ask them.
+type swarm struct {
+	id        string // this peer
+	charter   partition.Charter
+	store     *db.Store
+	quorum    *quorum.Machine
+	placer    *geoplace.Placer // nil in hash mode
+	placement *placement.Placement
+	credit    *creditGate
+	dht       *dht.DHT
+}
+
+// Call asks a peer, with this peer's View digest and a deadline. A member that
+// has vanished is not waited for.
+func (s *swarm) Call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
+	if s.placement.Vanished(peer) {
+		return nil, fmt.Errorf("%s: %w", peer, call.ErrVanished)
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	if err := s.awaitCredit(ctx, peer, req); err != nil {
+		return nil, err
+	}
+	req.Version = partition.WireVersion
+	req.View = binary.BigEndian.AppendUint64(nil, s.Members().Digest())
+	resp, err := s.dht.Call(ctx, peer, req)
+	if err != nil {
+		return nil, err
+	}
+	if r := resp.GetRefusal(); r != nil {
+		s.credit.obey(peer, r, time.Now())
+		return nil, &call.Refusal{Code: r.Code, Reason: r.Reason,
+			After: time.Duration(r.RetryAfterMs) * time.Millisecond}
+	}
+	return resp, nil
+}
+
+// Members are the live members, and those that vanished and are still waited for.
+func (s *swarm) Members() partition.View {
+	_, view := s.placement.Views()
+	return view
+}
+
+// Alive says whether a peer is a live member.
+func (s *swarm) Alive(peer string) bool { return s.placement.Alive(peer) }
+
+// Vanished says since when a peer is gone whose slices are kept for it.
+func (s *swarm) Vanished(peer string) (since time.Time, ok bool) {
+	for _, g := range s.placement.Absent() {
+		if g.Member.ID == peer {
+			return g.Since, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Zone is this peer's own zone.
+func (s *swarm) Zone() partition.Zone { return s.dht.Zone() }
+
+// FindOwner looks for the owner of a slice of another zone.
+func (s *swarm) FindOwner(ctx context.Context, sl partition.Slice) (zone.Owner, error) {
+	return s.dht.FindOwner(ctx, sl)
+}
+
+// Foreign says whether sl belongs to another zone than this peer, and is not
+// still in its own hands.
+func (s *swarm) Foreign(sl partition.Slice) bool {
+	if s.charter.ZoneMax == 0 {
+		return false
+	}
+	return outside(sl, s.dht.Zone()) && s.quorum.Owner(sl) != s.id
+}
+
+// SliceFrom reads what call.SliceOn wrote, of another peer: the slice that k is said
+// to be in, if it can be.
+func (s *swarm) SliceFrom(v uint64, k partition.Key) (partition.Slice, error) {
+	if v == 0 {
+		return s.store.SliceOf(k), nil
+	}
+	sl := partition.Slice(v)
+	if s.placer == nil || !s.placer.Has(sl) || !s.charter.MayHold(sl, k) {
+		return 0, fmt.Errorf("%.80q is said to be in %s", k, sl)
+	}
+	return sl, nil
+}
+
+// awaitCredit waits out a short pause that peer has asked for; a longer one is
+// a refusal that needs no asking.
+func (s *swarm) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
+	const worth = 500 * time.Millisecond
+	if priority(req) {
+		return nil
+	}
+	wait := s.credit.pause(peer, time.Now())
+	if wait <= 0 {
+		return nil
+	}
+	if wait > worth {
+		return call.Busy("it has asked this peer to wait", wait)
+	}
+	if !call.Sleep(ctx, wait, nil) {
+		return ctx.Err()
+	}
+	return nil
+}

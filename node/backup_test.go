@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/libp2p/go-libp2p/core/crypto"
 
+	"github.com/echo-node/echo-node/node/backup"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -78,11 +79,11 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	var writing sync.WaitGroup
 	writing.Go(func() { write(100, 300) })
-	if err := backup(disk, s, "backups/one", "data", BackupInfo{Peer: "me"}); err != nil {
+	if err := backup.Make(disk, s, "backups/one", "data", backup.Info{Peer: "me"}); err != nil {
 		t.Fatal(err)
 	}
 	writing.Wait()
-	if err := backup(disk, s, "backups/one", "data", BackupInfo{}); !errors.Is(err, fs.ErrExist) {
+	if err := backup.Make(disk, s, "backups/one", "data", backup.Info{}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over another: %v", err)
 	}
 	o := Options{Dir: t.TempDir() + "/new", FS: disk, Key: testKey(t)}
@@ -144,7 +145,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		disk := vfs.NewMem()
 		s, _ := backedUp(t, disk, 3)
-		if err := errors.Join(backup(disk, s, "b", "data", BackupInfo{}), c.harm(disk)); err != nil {
+		if err := errors.Join(backup.Make(disk, s, "b", "data", backup.Info{}), c.harm(disk)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b", false)
@@ -186,14 +187,14 @@ func TestBackupCutShort(t *testing.T) {
 			return syscall.ENOSPC
 		}))
 		s, write := backedUp(t, disk, 5)
-		if err := backup(disk, s, "b/one", "data", BackupInfo{}); err != nil {
+		if err := backup.Make(disk, s, "b/one", "data", backup.Info{}); err != nil {
 			t.Fatal(err)
 		}
 		write(5, 10)
 		mu.Lock()
 		armed = true
 		mu.Unlock()
-		err := backup(disk, s, "b/two", "data", BackupInfo{})
+		err := backup.Make(disk, s, "b/two", "data", backup.Info{})
 		mu.Lock()
 		armed = false
 		mu.Unlock()
@@ -235,7 +236,7 @@ func TestPruneBackups(t *testing.T) {
 	defer s.Close()
 	for _, name := range []string{"echo-20260101T000000Z", "echo-20260102T000000Z", "echo-20260103T000000Z",
 		"echo-20260104T000000Z", "mine"} {
-		if err := backup(disk, s, "b/"+name, "data", BackupInfo{}); err != nil {
+		if err := backup.Make(disk, s, "b/"+name, "data", backup.Info{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -244,7 +245,7 @@ func TestPruneBackups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := pruneBackups(disk, "b", 2); err != nil {
+	if err := backup.Prune(disk, "b", 2); err != nil {
 		t.Fatal(err)
 	}
 	names, err := disk.List("b")
@@ -264,7 +265,7 @@ func TestBackupWantsRoom(t *testing.T) {
 	s, _ := backedUp(t, mem, 1)
 	defer s.Close()
 	disk := smallDisk{mem, vfs.DiskUsage{TotalBytes: 1 << 30, AvailBytes: 100 << 20}}
-	err := backup(disk, s, "b", "data", BackupInfo{})
+	err := backup.Make(disk, s, "b", "data", backup.Info{})
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "disk full") ||
 		!strings.Contains(err.Error(), "100 MiB are free") {
 		t.Errorf("%v", err)
@@ -290,4 +291,16 @@ func testKey(t *testing.T) crypto.PrivKey {
 		t.Fatal(err)
 	}
 	return key
+}
+
+func writeSynced(disk vfs.FS, name string, b []byte) error {
+	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }

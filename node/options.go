@@ -23,6 +23,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/backup"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -239,7 +240,7 @@ func (o Options) validate() error {
 	fault(o.SliceBits < 1 || o.SliceBits > MaxSliceBits, "slice bits %d: give 1 to %d", o.SliceBits, MaxSliceBits)
 	fault(o.Delay < 0, "delay %s is negative", o.Delay)
 	fault(o.Revisit != 0 && o.Revisit < MinRevisit, "revisit %s: give 0 or %s and more", o.Revisit, MinRevisit)
-	fault(o.BackupEvery < minBackupEvery, "backup-every %s: give %s and more", o.BackupEvery, minBackupEvery)
+	fault(o.BackupEvery < backup.MinEvery, "backup-every %s: give %s and more", o.BackupEvery, backup.MinEvery)
 	fault(o.BackupKeep < 0, "backup-keep %d: give 1 and more", o.BackupKeep)
 	fault(o.UndeleteMax < 0, "undelete-max %d is negative", o.UndeleteMax)
 	fault(o.Leave < 0, "leave %s is negative", o.Leave)

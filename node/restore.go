@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
-	"strings"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/replica"
+	"github.com/echo-node/echo-node/node/backup"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )
@@ -41,53 +38,19 @@ const (
 // alone says that no other peer of the swarm is left: after Options.OrphanAfter this
 // one adopts all slices. Without it the peer does not run unless it is told whom to
 // join, so that an old copy does not set itself up beside the living swarm.
-func Restore(ctx context.Context, o Options, from string, alone bool) (BackupInfo, error) {
+func Restore(ctx context.Context, o Options, from string, alone bool) (backup.Info, error) {
 	o = o.withDefaults()
-	disk := o.fileSystem()
-	info, err := ReadBackup(disk, from)
-	if err != nil {
-		return info, err
-	}
-	if names, err := disk.List(o.Dir); err == nil && len(names) > 0 {
-		return info, fmt.Errorf("restore to %s: it is not empty: give a new directory", o.Dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return info, fmt.Errorf("restore to %s: %w", o.Dir, err)
-	}
-	part := strings.TrimRight(o.Dir, `/\`) + backupPart
-	err = disk.RemoveAll(part)
-	if err == nil {
-		err = makeDir(disk, part)
-	}
-	if err == nil {
-		_, err = vfs.Clone(disk, disk, filepath.Join(from, "store"), filepath.Join(part, "store"), vfs.CloneSync)
-	}
-	if err == nil {
-		_, err = vfs.Clone(disk, disk, filepath.Join(from, sealedCharter), filepath.Join(part, sealedCharter),
-			vfs.CloneSync)
-	}
-	if err == nil {
-		info.Records, err = renew(ctx, o, filepath.Join(part, "store"), info, alone)
-	}
-	if err == nil && o.Key == nil {
-		_, err = dht.LoadIdentity(filepath.Join(part, "identity.key"), true)
-	}
-	if err == nil {
-		if err = disk.Remove(o.Dir); errors.Is(err, fs.ErrNotExist) { // it is empty, or still is not there
-			err = nil
+	return backup.Unpack(o.fileSystem(), from, o.Dir, func(half string, info *backup.Info) (err error) {
+		if info.Records, err = renew(ctx, o, filepath.Join(half, "store"), *info, alone); err == nil && o.Key == nil {
+			_, err = dht.LoadIdentity(filepath.Join(half, identityName), true)
 		}
-	}
-	if err == nil {
-		err = settle(disk, part, o.Dir)
-	}
-	if err != nil {
-		return info, errors.Join(fmt.Errorf("restore %s to %s: %w", from, o.Dir, err), disk.RemoveAll(part))
-	}
-	return info, nil
+		return err
+	})
 }
 
 // renew checks the store in dir against info, takes out of it what was true of the
 // peer that made it alone, and counts its records.
-func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bool) (records int64, err error) {
+func renew(ctx context.Context, o Options, dir string, info backup.Info, alone bool) (records int64, err error) {
 	s, err := db.Open(dir, store.Options{FS: o.FS, Logger: o.Logger})
 	if err != nil {
 		return 0, err
@@ -95,7 +58,7 @@ func renew(ctx context.Context, o Options, dir string, info BackupInfo, alone bo
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if c := s.Charter(); c.Digest() != info.Charter || s.ID() != info.Store {
 		return 0, fmt.Errorf("the store is %s of the swarm %q, charter %s, and not what %s says", s.ID(), c.Name,
-			c.Digest(), backupName)
+			c.Digest(), backup.Name)
 	}
 	err = s.Archive.Records("", func(store.Record) (bool, error) {
 		records++

@@ -148,7 +148,8 @@ func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.
 
 // serveMeeting answers with the copies of prints in the slices held here. Of texts
 // that are equal the first has its words; those of the others are the same.
-func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice, a *wire.CopiesAnswer) error {
+func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice,
+	a *wire.CopiesAnswer) error {
 	asked := make([]copies.Print, len(prints))
 	var at []index.Meeting
 	for i, b := range prints {

@@ -1,6 +1,6 @@
 // Package echonode holds only the tests that keep the architecture: the arrows
 // between packages, one package comment for each, the size budget. None of
-// them has an exceptions list, but tooLarge, which may only shrink.
+// them has an exceptions list, but tooLarge and largeTests, which may only shrink.
 package echonode
 
 import (
@@ -10,6 +10,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -21,7 +22,8 @@ import (
 
 const module = "github.com/echo-node/echo-node"
 
-// The budget, in lines that carry code: comments and blank lines are free.
+// The budget, in lines that carry code: comments and blank lines are free. A file and a function
+// of the program stay under it; those of tests may reach it.
 const (
 	maxFileCode     = 500
 	maxFunctionCode = 80
@@ -48,6 +50,26 @@ func tooLarge() map[string]int {
 
 		"crawler/crawltest.World": 54, "node.Node": 226, "node/replica/quorum.Machine": 82,
 		"store/index.Index": 47,
+	}
+}
+
+// largeTests are the test files and, by their names, the functions of tests that are still above the
+// budget, with what they may have at most. As with tooLarge, a number may only fall.
+func largeTests() map[string]int {
+	return map[string]int{
+		"store/place_test.go": 639, "store/social_test.go": 586,
+
+		"TestAPersonOverrulesTheJudge": 115, "TestASmallNetworkIsHadWhole": 100, "TestAccounts": 86,
+		"TestApplyLogRefusesHostileChunks": 102, "TestBadPasses": 85, "TestBringRows": 88,
+		"TestEachPeerListensForItsOwnAccounts": 106, "TestFilesAreWithdrawn": 85, "TestFilesOfAccountsAreHad": 172,
+		"TestFilesOfAccountsInASwarm": 133, "TestFollowACommunity": 83, "TestFollowWithAToken": 85,
+		"TestI8ScoresWhereverDocumentsAre": 85, "TestI8WhatIsNotKeptIsMissing": 83, "TestJetstream": 105,
+		"TestJudgedPagesAreFound": 96, "TestListsOfTheTokensOwner": 90,
+		"TestNothingIsMissedAndNothingReadTwice": 96, "TestOutcomes": 96, "TestPostsSurviveTheirOwner": 113,
+		"TestProbe": 89, "TestProperties": 88, "TestRealSites": 118, "TestSearchesObeyTheProfileBesideEachPost": 82,
+		"TestSeedsByNameEndInPosts": 110, "TestSnac": 108, "TestSnacIsFollowed": 115,
+		"TestTheOperatorsTokenIsFound": 84, "TestTheWholeTruthIsRead": 85,
+		"TestThreeProcessesAndAKill": 104, "TestValidateRequests": 107, "TestValidateResponses": 81, "audit": 117,
 	}
 }
 
@@ -209,16 +231,30 @@ func codeLines(s source) map[int]bool {
 	}
 }
 
-func sizeFaults(all []source) []string {
+// sizeFaults finds files and functions that hold too much code. large are test files and
+// functions of tests that may be larger: what they may have at most.
+func sizeFaults(all []source, large map[string]int) []string {
 	var faults []string
+	found := map[string]bool{}
 	for _, s := range all {
+		check := func(name, where string, n, most int) {
+			may, listed := large[name]
+			switch {
+			case n <= most:
+			case !s.test || !listed:
+				faults = append(faults, fmt.Sprintf("%s has %d lines of code, want at most %d", where, n, most))
+			case n > may:
+				faults = append(faults, fmt.Sprintf("%s has %d lines of code, and may have %d at most", where, n, may))
+				fallthrough
+			default:
+				found[name] = true
+			}
+		}
+		lines, file, function := codeLines(s), maxFileCode-1, maxFunctionCode-1
 		if s.test {
-			continue
+			file, function = maxFileCode, maxFunctionCode
 		}
-		lines := codeLines(s)
-		if len(lines) >= maxFileCode {
-			faults = append(faults, fmt.Sprintf("%s: %d lines of code, want under %d", s.name, len(lines), maxFileCode))
-		}
+		check(s.name, s.name+":", len(lines), file)
 		for _, d := range s.file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {
@@ -230,10 +266,12 @@ func sizeFaults(all []source) []string {
 					n++
 				}
 			}
-			if n >= maxFunctionCode {
-				faults = append(faults, fmt.Sprintf("%s: %s has %d lines of code, want under %d", s.pos(f), f.Name.Name,
-					n, maxFunctionCode))
-			}
+			check(f.Name.Name, s.pos(f)+": "+f.Name.Name, n, function)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(large)) {
+		if !found[name] {
+			faults = append(faults, name+" is not above the budget: take it off the list")
 		}
 	}
 	return faults
@@ -427,10 +465,13 @@ func local(f *ast.FuncDecl, id *ast.Ident) bool {
 
 func TestArrowsPointDown(t *testing.T)           { report(t, arrowFaults) }
 func TestEveryPackageHasOneComment(t *testing.T) { report(t, commentFaults) }
-func TestSizeBudget(t *testing.T)                { report(t, sizeFaults) }
 func TestPackageNamesSaySomething(t *testing.T)  { report(t, nameFaults) }
 func TestNoPackageStateAndNoInit(t *testing.T)   { report(t, stateFaults) }
 func TestLinesAreNotTooLong(t *testing.T)        { report(t, columnFaults) }
+
+func TestSizeBudget(t *testing.T) {
+	report(t, func(all []source) []string { return sizeFaults(all, largeTests()) })
+}
 
 func TestRoomsHoldNotTooMuch(t *testing.T) {
 	report(t, func(all []source) []string { return roomFaults(all, tooLarge()) })
@@ -485,6 +526,10 @@ func TestTheChecksCatch(t *testing.T) {
 		"dht/state.go":       {Data: []byte("package p\n\nvar m = map[int]int{}\n\nfunc init() { m[1] = 2 }\n\nfunc f() { m := 1; m++; _ = m }\n")},
 		"node/testdata/x.go": {Data: []byte("not Go")},
 		"node/pad_test.go":   {Data: []byte("package p\n" + pad)},
+		"dht/much_test.go":   {Data: []byte(strings.Replace(long, "long", "much", 1))},
+		"dht/more_test.go":   {Data: []byte(strings.Replace(long, "long() {", "more() {\n\tprintln()", 1))},
+		"node/most_test.go":  {Data: []byte("package p\n" + strings.TrimSuffix(pad, "var _ = 1 // code\n\n// no code\n"))},
+		"dht/long_test.go":   {Data: []byte(long)},
 	}
 	all := read(t, tree)
 	for _, c := range []struct {
@@ -497,7 +542,10 @@ func TestTheChecksCatch(t *testing.T) {
 		{"comments", commentFaults, []string{"partition: 2", "store: 0", "store/index: 0", "crawler: 0",
 			"crawler/fetch: 0", "node: 0", "node/api: 0", "node/nodetest: 0", "newtree: 0", "store/common: 0",
 			"dht: 0"}},
-		{"size", sizeFaults, []string{"node/long.go:3: long has 82", "node/pad.go: 501"}},
+		{"size", func(all []source) []string {
+			return sizeFaults(all, map[string]int{"much": 82, "more": 82, "node/pad_test.go": 501, "gone": 90})
+		}, []string{"node/long.go:3: long has 82", "node/pad.go: has 501", "dht/long_test.go:3: long has 82",
+			"dht/more_test.go:3: more has 83 lines of code, and may", "gone is not above"}},
 		{"columns", columnFaults, []string{"store/wide.go:3: 129 columns"}},
 		{"rooms", func(all []source) []string {
 			return roomFaults(all, map[string]int{"store.b": 49, "store.c": 60})

@@ -528,8 +528,9 @@ func TestTheChecksCatch(t *testing.T) {
 		"node/pad_test.go":   {Data: []byte("package p\n" + pad)},
 		"dht/much_test.go":   {Data: []byte(strings.Replace(long, "long", "much", 1))},
 		"dht/more_test.go":   {Data: []byte(strings.Replace(long, "long() {", "more() {\n\tprintln()", 1))},
-		"node/most_test.go":  {Data: []byte("package p\n" + strings.TrimSuffix(pad, "var _ = 1 // code\n\n// no code\n"))},
-		"dht/long_test.go":   {Data: []byte(long)},
+		"node/most_test.go": {Data: []byte("package p\n" + strings.TrimSuffix(pad, "var _ = 1 // code\n\n"+
+			"// no code\n"))},
+		"dht/long_test.go": {Data: []byte(long)},
 	}
 	all := read(t, tree)
 	for _, c := range []struct {

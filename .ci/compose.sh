@@ -91,7 +91,7 @@ base_images() {
 export ECHO_DELAY=${ECHO_DELAY:-200ms} COMPOSE_PROJECT_NAME=echocompose$$ ECHO_API_TOKEN=
 ECHO_API_TOKEN=$(od -An -tx1 -N16 /dev/urandom | tr -d ' \n')
 (umask 077; printf '%s\n' "$ECHO_API_TOKEN" > "$work/token")
-node=$work/echo-node; CGO_ENABLED=0 go build -o "$node" ./cmd/echo-node
+node=${ECHO_NODE:-$work/echo-node}; [ -n "${ECHO_NODE:-}" ] || CGO_ENABLED=0 go build -o "$node" ./cmd/echo-node
 began=$(date +%s)
 if [ "${BUILD:-yes}" = yes ]; then
 	base_images

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/crawltest"
+)
+
+// sampleLine is a line of a document that runs echo-node.
+var sampleLine = regexp.MustCompile(`^    ((?:echo '.*' \| )?\./echo-node .*)$`)
+
+// samplesOf are the commands in a document, in order, of one section of it or of all ("").
+func samplesOf(t *testing.T, document, section string) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(document)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, all := section == "", []string(nil)
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimRight(line, "\n")
+		if strings.HasPrefix(line, "## ") && section != "" {
+			in = line == "## "+section
+		}
+		if m := sampleLine.FindStringSubmatch(line); m != nil && in {
+			all = append(all, m[1])
+		}
+	}
+	return all
+}
+
+// reader does what a reader of a document does: runs its commands, in a directory of their own.
+type reader struct {
+	t       *testing.T
+	dir     string
+	replace *strings.Replacer // what loopback demands
+	env     []string
+	peers   []*exec.Cmd
+}
+
+// command is one sample, as a shell runs it.
+func (r *reader) command(sample string) (*exec.Cmd, *bytes.Buffer) {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(r.t.Context(), "sh", "-c", "exec 2>&1; "+r.replace.Replace(sample))
+	cmd.Dir, cmd.Env, cmd.Stdout = r.dir, append(os.Environ(), r.env...), &said
+	return cmd, &said
+}
+
+// peer runs a sample that goes on until it is interrupted.
+func (r *reader) peer(sample string) {
+	r.t.Helper()
+	cmd, said := r.command("exec " + sample)
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { cmd.Wait(); close(ended) }()
+	r.t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-ended
+		if r.t.Failed() {
+			r.t.Logf("%s said:\n%s", sample, said)
+		}
+	})
+	r.peers = append(r.peers, cmd)
+}
+
+// answers runs a sample until it ends well and says what is wanted.
+func (r *reader) answers(sample, want string) {
+	r.t.Helper()
+	if err := waits(sample, func() error {
+		cmd, said := r.command(sample)
+		err := cmd.Run()
+		if err == nil && !strings.Contains(said.String(), want) {
+			err = fmt.Errorf("%q is not said", want)
+		}
+		if err != nil {
+			err = fmt.Errorf("%w:\n%.2000s", err, said)
+		}
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// watches runs a sample that prints again and again, and interrupts it.
+func (r *reader) watches(sample string) {
+	r.t.Helper()
+	cmd, said := r.command("exec " + sample)
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	stop := time.AfterFunc(3*time.Second, func() { cmd.Process.Signal(syscall.SIGINT) })
+	defer stop.Stop()
+	if err := cmd.Wait(); err != nil || said.Len() == 0 {
+		r.t.Errorf("%s: %v\n%s", sample, err, said)
+	}
+}
+
+// The samples of README and of docs/search.md are run as they are written, but for the addresses: sites of the
+// world stand for those of the samples, and free ports for theirs.
+func TestSamplesOfTheDocuments(t *testing.T) {
+	world := crawltest.NewWorld(crawltest.Options{Seed: 5, Sites: 4, Pages: 4, Words: 60, Prefix: "127.75"})
+	if err := world.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer world.Close()
+	home, err := url.Parse(world.Home(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, other := world.Seeds()[0], world.Home(1)
+	r := &reader{t: t, dir: t.TempDir(),
+		env: []string{"ECHO_ALLOW_NET=127.75.0.0/16", "ECHO_DELAY=100ms", "ECHO_LISTEN=/ip4/127.0.0.1/tcp/0"}}
+	a, erra := freeAddr()
+	b, errb := freeAddr()
+	if erra != nil || errb != nil {
+		t.Fatal(erra, errb)
+	}
+	word := world.Words()[0]
+	r.replace = strings.NewReplacer("127.0.0.1:7701", a, "127.0.0.1:7702", b, "https://example.org/news/42", first,
+		"https://example.org/", first, "https://example.com/", other, "query example", "query "+word)
+	if err := os.Symlink(echoNode(t), filepath.Join(r.dir, "echo-node")); err != nil {
+		t.Fatal(err)
+	}
+	site := home.Hostname()
+	ran := map[string]int{}
+	for _, sample := range samplesOf(t, "README.md", "One real use, from start to end") {
+		verb := strings.Fields(sample)[1]
+		ran[verb]++
+		switch {
+		case verb == "run" && len(r.peers) == 0:
+			r.peer(sample)
+			r.answers("./echo-node status --api 127.0.0.1:7701", "slices")
+			r.answers("test -s a/addrs", "") // a person waits for the log
+		case verb == "run":
+			r.peer(sample)
+			r.answers("./echo-node status --api 127.0.0.1:7701", "(2 peers)")
+		case verb == "status":
+			r.watches(sample)
+		case verb == "query" && strings.Contains(sample, "example"):
+			r.answers(sample, "http://")
+		case verb == "show":
+			r.answers(sample, site)
+		default:
+			r.answers(sample, "")
+		}
+	}
+	for _, verb := range []string{"run", "seed", "status", "query", "show", "owner", "export"} {
+		if ran[verb] == 0 {
+			t.Errorf("README.md has no sample of %s", verb)
+		}
+	}
+	for _, name := range []string{"records.jsonl", "records.warc.gz"} {
+		if st, err := os.Stat(filepath.Join(r.dir, name)); err != nil || st.Size() < 1000 {
+			t.Errorf("%s: %v, %v", name, st, err)
+		}
+	}
+	r.ofSearch(a)
+	// "Interrupt a peer once to stop it."
+	for _, p := range r.peers {
+		if err := p.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range r.peers {
+		if err := waits("a peer ends", func() error {
+			if p.Process.Signal(syscall.Signal(0)) == nil {
+				return fmt.Errorf("it runs")
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		} else if !p.ProcessState.Success() {
+			t.Errorf("%v: %v", p.Args, p.ProcessState)
+		}
+	}
+}
+
+// ofSearch runs the samples of docs/search.md, which ask the peer at api.
+func (r *reader) ofSearch(api string) {
+	for name, text := range map[string]string{
+		"messages.tsv":   "1\to comboio para o Porto está atrasado\n2\to comboio para o Porto está atrasado\n",
+		"profiles.jsonl": `{"id":"ana","name":"Ana","location":"Viseu, Portugal","posts":["bom dia"]}` + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	r.env = append(r.env, "ECHO_API="+api)
+	samples := samplesOf(r.t, "docs/search.md", "")
+	if len(samples) < 10 {
+		r.t.Errorf("docs/search.md has only %d samples", len(samples))
+	}
+	for _, sample := range samples {
+		r.answers(sample, "")
+	}
+}

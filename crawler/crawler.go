@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
 	"github.com/echo-node/echo-node/crawler/frontier"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/nodetest"
@@ -131,9 +131,9 @@ func (p *press) keys() (out []partition.Key) {
 
 // truth is the group of each text that has copies, as one finds it who has all texts.
 func (p *press) truth() map[partition.Key]string {
-	g := copies.NewGrouper(copies.Options{})
+	g := duplicates.NewGrouper(duplicates.Options{})
 	for k, x := range p.texts {
-		g.Add(copies.Text{ID: string(k), Text: x.text, Time: x.time})
+		g.Add(duplicates.Text{ID: string(k), Text: x.text, Time: x.time})
 	}
 	out := map[partition.Key]string{}
 	for _, group := range g.Groups() {

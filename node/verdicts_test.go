@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/node"
@@ -22,16 +22,16 @@ import (
 )
 
 // byPlace judges by the place in a profile.
-func byPlace(p who.Profile, _ []string, _ who.Edges) who.Verdict {
-	v := who.Verdict{Verdict: who.IsUndecided, Score: 0.5, Evidence: []who.Evidence{}}
+func byPlace(p community.Profile, _ []string, _ community.Edges) community.Verdict {
+	v := community.Verdict{Verdict: community.IsUndecided, Score: 0.5, Evidence: []community.Evidence{}}
 	for _, f := range p.Fields {
 		switch f.Value {
 		case "Braga", "Évora", "Coimbra", "Aveiro", "Faro", "Setúbal":
-			v = who.Verdict{Verdict: who.IsIn, Score: 0.97,
-				Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: 3}}}
+			v = community.Verdict{Verdict: community.IsIn, Score: 0.97,
+				Evidence: []community.Evidence{{Kind: "place", Text: f.Value, Weight: 3}}}
 		case "Cádiz", "Zamora", "Jaén", "León", "Soria", "Gijón":
-			v = who.Verdict{Verdict: who.IsOut, Score: 0.01,
-				Evidence: []who.Evidence{{Kind: "place", Text: f.Value, Weight: -4}}}
+			v = community.Verdict{Verdict: community.IsOut, Score: 0.01,
+				Evidence: []community.Evidence{{Kind: "place", Text: f.Value, Weight: -4}}}
 		}
 	}
 	return v
@@ -103,11 +103,11 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			if err != nil || shown.Record == nil || shown.Record.Verdict == nil {
 				continue
 			}
-			if words[shown.Record.VerdictWord()]++; shown.Record.VerdictWord() == who.IsIn && acct != first {
+			if words[shown.Record.VerdictWord()]++; shown.Record.VerdictWord() == community.IsIn && acct != first {
 				judged = append(judged, k)
 			}
 		}
-		return len(judged) > 1 && words[who.IsOut] > 1, ""
+		return len(judged) > 1 && words[community.IsOut] > 1, ""
 	})
 	k := judged[0]
 	said := func(from *nodetest.Peer, verdict string) (bool, string) {
@@ -117,8 +117,8 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		}
 		v := shown.Record.Verdict
 		return v.Verdict == verdict && len(shown.Overrides) > 0 &&
-			(verdict != who.IsOut || v.Override != nil && v.Override.By == "rui" && v.Judged != nil &&
-				v.Judged.Verdict == who.IsIn), v.Verdict
+			(verdict != community.IsOut || v.Override != nil && v.Override.By == "rui" && v.Judged != nil &&
+				v.Judged.Verdict == community.IsIn), v.Verdict
 	}
 	i := slices.IndexFunc(s.Peers, func(p *nodetest.Peer) bool {
 		o, err := p.API().Owner(ctx, k)
@@ -129,17 +129,17 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		t.Fatal("nobody owns it")
 	}
 	owner, other := s.Peers[i], s.Peers[(i+1)%3]
-	if err := other.API().Overrule(ctx, store.Override{Key: k, Verdict: who.IsOut, By: "rui",
+	if err := other.API().Overrule(ctx, store.Override{Key: k, Verdict: community.IsOut, By: "rui",
 		Why: "a twin"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range s.Peers {
-		if ok, what := said(p, who.IsOut); !ok {
+		if ok, what := said(p, community.IsOut); !ok {
 			t.Errorf("%s: %s", p.Name, what)
 		}
 	}
-	for name, bad := range map[string]store.Override{"no account": {Key: "web:https://a.test/", Verdict: who.IsIn,
-		By: "rui"}, "nobody's": {Key: k, Verdict: who.IsIn}} {
+	for name, bad := range map[string]store.Override{"no account": {Key: "web:https://a.test/", Verdict: community.IsIn,
+		By: "rui"}, "nobody's": {Key: k, Verdict: community.IsIn}} {
 		for _, p := range s.Peers {
 			if err := p.API().Overrule(ctx, bad); err == nil {
 				t.Errorf("%s: taken", name)
@@ -147,20 +147,22 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		}
 	}
 	stranger := accountOf(t, "stranger@"+w.Domain())
-	if err := other.API().Overrule(ctx, store.Override{Key: stranger, Verdict: who.IsOut, By: "rui"}); err != nil {
+	if err := other.API().Overrule(ctx, store.Override{Key: stranger, Verdict: community.IsOut,
+		By: "rui"}); err != nil {
 		t.Error(err)
 	}
 	if shown, err := owner.API().Show(ctx, stranger); err != nil || !shown.Known || len(shown.Overrides) != 1 {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	s.Until("the word is found", time.Minute, func() (bool, string) {
-		a, err := other.API().Query(ctx, api.Query{Kind: store.KindProfile, Facets: api.Facets{Verdict: who.IsOut},
-			Limit: 100})
+		a, err := other.API().Query(ctx, api.Query{Kind: store.KindProfile,
+			Facets: api.Facets{Verdict: community.IsOut},
+			Limit:  100})
 		sum := int64(0)
 		for _, p := range s.Peers {
-			sum += p.Status().Verdicts[who.IsOut]
+			sum += p.Status().Verdicts[community.IsOut]
 		}
-		at := slices.IndexFunc(a.Hits, func(h api.Hit) bool { return h.Key == k && h.Verdict == who.IsOut })
+		at := slices.IndexFunc(a.Hits, func(h api.Hit) bool { return h.Key == k && h.Verdict == community.IsOut })
 		return err == nil && at >= 0 && sum == int64(len(a.Hits)),
 			fmt.Sprintf("%d of %d hits, the status counts %d, err %v", at, len(a.Hits), sum, err)
 	})
@@ -175,12 +177,15 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 	if err := owner.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.Until("the word is there at the new owner", time.Minute, func() (bool, string) { return said(other, who.IsOut) })
+	s.Until("the word is there at the new owner", time.Minute, func() (bool, string) {
+		return said(other,
+			community.IsOut)
+	})
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
 	s.Settle(3)
-	s.Until("and after a restart", time.Minute, func() (bool, string) { return said(owner, who.IsOut) })
+	s.Until("and after a restart", time.Minute, func() (bool, string) { return said(owner, community.IsOut) })
 	s.Until("it is taken back", time.Minute, func() (bool, string) {
 		err := owner.API().Overrule(ctx, store.Override{Key: k, By: "rui"})
 		if err != nil && !errors.Is(err, api.ErrUnavailable) {
@@ -188,5 +193,5 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 		}
 		return err == nil, fmt.Sprint(err)
 	})
-	s.Until("the judge's again", time.Minute, func() (bool, string) { return said(other, who.IsIn) })
+	s.Until("the judge's again", time.Minute, func() (bool, string) { return said(other, community.IsIn) })
 }

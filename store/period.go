@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What the judges of crawler/focus found out about a record. Each is a function
+// What the judges of crawler/judge found out about a record. Each is a function
 // of the record alone, so every peer would come to the same.
 
 // MaxPeriod is the most intervals of a Record's Period.
@@ -79,7 +79,7 @@ type Verdict struct {
 }
 
 // Evidence is one thing that speaks for belonging (Weight above 0, in nats) or
-// against it; see crawler/focus/who.
+// against it; see crawler/judge/community.
 type Evidence struct {
 	Kind   string  `json:"kind"`
 	Text   string  `json:"text"`

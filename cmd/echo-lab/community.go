@@ -27,7 +27,7 @@ func (communityCmd) Help() string {
 	return `Two methods judge the same simulated people. It is known who belongs to the community: 40 % are members at
 home, 8 % are members abroad. The others are people from the rival country, strangers and machines.
 
-  echo-node      our judge (crawler/focus/who). It starts with the profiles and asks for posts and neighbours of the
+  echo-node      our judge (crawler/judge/community). It starts with the profiles and asks for posts and neighbours of the
                  undecided, until it has nothing left to ask.
   TwitterEcho    the method of the dissertation. It compares the profile with lists. The language of all posts
                  decides the undecided.

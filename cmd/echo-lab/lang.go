@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/cmd/echo-lab/langmodel"
 )
 
-// trainLangCmd trains the weights of crawler/focus/lang.
+// trainLangCmd trains the weights of crawler/judge/lang.
 type trainLangCmd struct {
 	Data       string `help:"Texts: train/LANG.REGISTER.tsv.gz (lang TAB text), their sources in .src.gz beside, ambiguous_pt.tsv.gz." required:"" placeholder:"DIR"`
 	Catalogues string `help:"GNU message catalogues, for the languages that count as other." default:"/usr/share/locale" placeholder:"DIR"`
@@ -30,7 +30,7 @@ func (c *trainLangCmd) Help() string {
 It takes about eight minutes on one core; two parts are trained beside each other.
 
 Example:
-  echo-lab train-lang --data lang --evaluate --out crawler/focus/lang/weights.bin \
+  echo-lab train-lang --data lang --evaluate --out crawler/judge/lang/weights.bin \
     --out-paper cmd/echo-lab/twitterecho/fitted.json`
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/cmd/echo-lab/temporal"
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // temporalCmd crawls a synthetic web for pages about a time.

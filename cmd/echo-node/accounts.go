@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/social/follow"
@@ -103,11 +103,11 @@ func (f *accountFlags) judge(r *follow.Rules) (seeds []partition.Key, err error)
 	if err != nil {
 		return nil, err
 	}
-	c, err := who.Parse(text)
+	c, err := community.Parse(text)
 	if err != nil {
 		return nil, usage("--community %s: %w", f.Community, err)
 	}
-	j, err := who.Open(c)
+	j, err := community.Open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (f *accountFlags) judge(r *follow.Rules) (seeds []partition.Key, err error)
 		r.Follow = follow.Community
 	}
 	sum := sha256.Sum256(text)
-	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, who.Version, sum[:4])
+	r.Community = fmt.Sprintf("%s@%d-%x", c.Name, community.Version, sum[:4])
 	for _, s := range c.Seeds {
 		if k, err := partition.ParseKey(s); err == nil && k.Kind() == partition.KindAccount {
 			seeds = append(seeds, k)

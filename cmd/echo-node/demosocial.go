@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
-	"github.com/echo-node/echo-node/crawler/focus/who"
-	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
+	"github.com/echo-node/echo-node/crawler/judge/community"
+	"github.com/echo-node/echo-node/crawler/judge/community/communitytest"
 	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
@@ -30,7 +30,7 @@ const villageFanout = 16
 // village is a simulated Mastodon server with people of several countries. The demo follows the
 // Portuguese ones.
 type village struct {
-	nation *whotest.World
+	nation *communitytest.World
 	keys   []partition.Key // of the nation's people, in its order
 	seeds  []partition.Key
 	rules  follow.Rules
@@ -38,15 +38,15 @@ type village struct {
 }
 
 func newVillage(people int) (*village, error) {
-	community, err := who.Embedded("portugal")
+	named, err := community.Embedded("portugal")
 	if err != nil {
 		return nil, err
 	}
-	judge, err := who.Open(community)
+	judge, err := community.Open(named)
 	if err != nil {
 		return nil, err
 	}
-	nation := whotest.New(whotest.Options{Seed: 1, People: people})
+	nation := communitytest.New(communitytest.Options{Seed: 1, People: people})
 	w, stop, err := mastodontest.Serve(villageAddr, mastodontest.Options{Seed: 1, People: people, Remote: -1,
 		Quiet: true, Rate: -1})
 	if err != nil {
@@ -56,11 +56,11 @@ func newVillage(people int) (*village, error) {
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	v := &village{nation: nation, rules: follow.Rules{Follow: follow.Community, Community: community.Name,
+	v := &village{nation: nation, rules: follow.Rules{Follow: follow.Community, Community: named.Name,
 		Judge: judge.Judge}, stop: stop}
 	for i, a := range accts {
 		v.keys = append(v.keys, partition.Key("mastodon:"+a))
-		if nation.People[i].Class == whotest.Home && len(v.seeds) < villageSeeds {
+		if nation.People[i].Class == communitytest.Home && len(v.seeds) < villageSeeds {
 			v.seeds = append(v.seeds, v.keys[i])
 		}
 	}
@@ -122,7 +122,7 @@ func (v *village) tally(s *judgedSummary, verdicts map[partition.Key]string) {
 		}
 		s.Found++
 		switch word {
-		case who.IsIn:
+		case community.IsIn:
 			if s.In++; p.Member {
 				s.InRight++
 			}
@@ -131,7 +131,7 @@ func (v *village) tally(s *judgedSummary, verdicts map[partition.Key]string) {
 					unread[v.keys[n]] = true
 				}
 			}
-		case who.IsOut:
+		case community.IsOut:
 			if s.Out++; !p.Member {
 				s.OutRight++
 			}

@@ -7,12 +7,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/node/safetext"
 )
 
-// focusCmd applies the judges of crawler/focus to the user's own data: one input per line on
+// focusCmd applies the judges of crawler/judge to the user's own data: one input per line on
 // standard input, one JSON object per line on standard output, in order.
 type focusCmd struct {
 	Lang   langCmd   `cmd:"" help:"Find the language of a short text or of a person. Portugal and Brazil are told apart."`
@@ -98,13 +98,13 @@ func (copiesCmd) Help() string {
 
 // Run groups texts.
 func (c *copiesCmd) Run(p *program) error {
-	g := copies.NewGrouper(copies.Options{Paper: c.Paper})
+	g := duplicates.NewGrouper(duplicates.Options{Paper: c.Paper})
 	if err := eachLine(p.stdin, func(n int, line string) error {
 		id, text, ok := strings.Cut(line, "\t")
 		if !ok || id == "" {
 			return usage("standard input, line %d: want id TAB text", n)
 		}
-		g.Add(copies.Text{ID: id, Text: text, Time: int64(n)})
+		g.Add(duplicates.Text{ID: id, Text: text, Time: int64(n)})
 		return nil
 	}); err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 type langCmd struct {

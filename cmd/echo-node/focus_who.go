@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 )
 
 type whoCmd struct {
@@ -36,15 +36,15 @@ undecided. score is the probability that the account belongs. evidence lists wha
 
 // whoInput is one line of input.
 type whoInput struct {
-	who.Profile
-	who.Edges
+	community.Profile
+	community.Edges
 	Texts []string `json:"texts"`
 }
 
 // whoLine is the output for one profile (CLI.md).
 type whoLine struct {
 	ID string `json:"id,omitempty"`
-	who.Verdict
+	community.Verdict
 }
 
 // Run judges profiles.
@@ -60,22 +60,22 @@ func (c *whoCmd) Run(p *program) error {
 	if c.Mistakes && c.Overrides == "" {
 		return usage("--mistakes: give --overrides, the verdicts to hold the judge against")
 	}
-	community, err := who.Parse(text)
+	named, err := community.Parse(text)
 	if err != nil {
 		return usage("--community %s: %w", c.Community, err)
 	}
-	j, err := who.Open(community)
+	j, err := community.Open(named)
 	if err != nil {
 		return err
 	}
-	said := &who.Overrides{}
+	said := &community.Overrides{}
 	if c.Overrides != "" {
 		if said, err = readOverrides(c.Overrides); err != nil {
 			return err
 		}
 	}
 	w, enc := jsonLines(p.stdout)
-	judged := map[string]who.Verdict{}
+	judged := map[string]community.Verdict{}
 	if err := eachLine(p.stdin, func(n int, line string) error {
 		if strings.TrimSpace(line) == "" {
 			return nil
@@ -103,12 +103,13 @@ func (c *whoCmd) Run(p *program) error {
 
 // communityText returns the text of a community's file, embedded or not.
 func communityText(name string) ([]byte, error) {
-	if b, err := who.EmbeddedFile(name); err == nil {
+	if b, err := community.EmbeddedFile(name); err == nil {
 		return b, nil
 	}
 	b, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, usage("--community %s: neither a file nor one of %s", name, strings.Join(who.EmbeddedNames(), ", "))
+		return nil, usage("--community %s: neither a file nor one of %s", name,
+			strings.Join(community.EmbeddedNames(), ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--community: %w", err)
@@ -116,12 +117,12 @@ func communityText(name string) ([]byte, error) {
 	return b, nil
 }
 
-func readOverrides(name string) (*who.Overrides, error) {
+func readOverrides(name string) (*community.Overrides, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, usage("--overrides: %w", err)
 	}
-	said, err := who.ReadOverrides(f)
+	said, err := community.ReadOverrides(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("--overrides %s: %w", name, err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -176,7 +177,7 @@ func compareLines(t *testing.T, what string, got, want []string) {
 
 // holding writes what the store of a data directory holds, one JSON object a line, in order.
 func holding(dir string, w io.Writer) error {
-	s, err := store.Open(filepath.Join(dir, "store"), store.Options{})
+	s, err := db.Open(filepath.Join(dir, "store"), store.Options{})
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ func holding(dir string, w io.Writer) error {
 
 // lister remembers the first error.
 type lister struct {
-	s   *store.Store
+	s   *db.Store
 	enc *json.Encoder
 	err error
 }
@@ -221,7 +222,7 @@ func (l *lister) slice(sl partition.Slice) {
 	tables := map[string]int{}
 	var keys []partition.Key
 	for from := []byte(nil); l.err == nil; {
-		rows, next, err := l.s.SliceRows(sl, from, 1<<20)
+		rows, next, err := l.s.Log.SliceRows(sl, from, 1<<20)
 		l.failed(err)
 		for _, r := range rows {
 			tables[string(r.Key[:1])]++
@@ -237,12 +238,12 @@ func (l *lister) slice(sl partition.Slice) {
 		return
 	}
 	l.line("rows", map[string]any{"slice": sl, "tables": tables})
-	l.failed(l.s.SliceRecords(sl, "", each[store.Record](l, "record")))
-	l.failed(l.s.SlicePosts(sl, "", "", each[store.Record](l, "post")))
-	l.failed(l.s.SliceGaps(sl, store.Gap{}, each[store.Gap](l, "gap")))
-	l.failed(l.s.SliceLists(sl, "", func(k partition.Key) (bool, error) {
-		l.failed(l.s.Walks(sl, k, each[store.Walk](l, "walk")))
-		l.failed(l.s.Edges(sl, k, "", each[store.Edge](l, "edge")))
+	l.failed(l.s.Archive.SliceRecords(sl, "", each[store.Record](l, "record")))
+	l.failed(l.s.Accounts.SlicePosts(sl, "", "", each[store.Record](l, "post")))
+	l.failed(l.s.Accounts.SliceGaps(sl, store.Gap{}, each[store.Gap](l, "gap")))
+	l.failed(l.s.Accounts.SliceLists(sl, "", func(k partition.Key) (bool, error) {
+		l.failed(l.s.Accounts.Walks(sl, k, each[store.Walk](l, "walk")))
+		l.failed(l.s.Accounts.Edges(sl, k, "", each[store.Edge](l, "edge")))
 		return true, l.err
 	}))
 	for _, k := range keys {
@@ -252,21 +253,21 @@ func (l *lister) slice(sl partition.Slice) {
 
 // key lists what a key has beside its record.
 func (l *lister) key(sl partition.Slice, k partition.Key) {
-	due, err := l.s.DueIn(sl, k)
+	due, err := l.s.Queue.DueIn(sl, k)
 	l.failed(err)
 	l.line("key", due)
-	said, err := l.s.Overrides(sl, k)
+	said, err := l.s.Accounts.Overrides(sl, k)
 	l.failed(err)
 	for _, o := range said {
 		l.line("override", o)
 	}
-	l.failed(l.s.Captures(sl, k, nil, func(_ []byte, c store.Capture) (bool, error) {
+	l.failed(l.s.Archive.Captures(sl, k, nil, func(_ []byte, c store.Capture) (bool, error) {
 		sum := sha256.Sum256(c.Body)
 		c.Body = sum[:]
 		l.line("capture", c)
 		return true, l.err
 	}))
-	state, err := l.s.Checkpoint(sl, k)
+	state, err := l.s.Accounts.Checkpoint(sl, k)
 	if l.failed(err); len(state) > 0 {
 		l.line("checkpoint", map[string]any{"key": k, "state": state})
 	}
@@ -275,7 +276,7 @@ func (l *lister) key(sl partition.Slice, k partition.Key) {
 // outbox lists the links that other slices still have to be told of.
 func (l *lister) outbox() {
 	for from := uint64(0); ; {
-		rows, reached, err := l.s.Outbox(from, 1000, func(partition.Slice) bool { return true })
+		rows, reached, err := l.s.Queue.Outbox(from, 1000, func(partition.Slice) bool { return true })
 		l.failed(err)
 		for _, r := range rows {
 			l.line("outbox", r)

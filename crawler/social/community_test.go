@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
-	"github.com/echo-node/echo-node/crawler/focus/who"
-	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
+	"github.com/echo-node/echo-node/crawler/judge/community"
+	"github.com/echo-node/echo-node/crawler/judge/community/communitytest"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/partition"
@@ -17,13 +17,13 @@ import (
 )
 
 // portuguese is the judge of the community that comes with the program.
-func portuguese(t *testing.T) *who.Judge {
+func portuguese(t *testing.T) *community.Judge {
 	t.Helper()
-	c, err := who.Embedded("portugal")
+	c, err := community.Embedded("portugal")
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := who.Open(c)
+	j, err := community.Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ type tally struct {
 	wrong, open                                   map[string]int
 }
 
-func (p *peer) tally(accts []string, nation *whotest.World) tally {
+func (p *peer) tally(accts []string, nation *communitytest.World) tally {
 	y := tally{wrong: map[string]int{}, open: map[string]int{}}
 	for i, acct := range accts {
 		n := nation.People[i]
@@ -44,13 +44,13 @@ func (p *peer) tally(accts []string, nation *whotest.World) tally {
 		switch {
 		case err != nil:
 			y.missed++
-		case r.VerdictWord() == who.IsIn:
+		case r.VerdictWord() == community.IsIn:
 			if y.in++; n.Member {
 				y.inRight++
 			} else {
 				y.wrong[n.Class]++
 			}
-		case r.VerdictWord() == who.IsOut:
+		case r.VerdictWord() == community.IsOut:
 			if y.out++; !n.Member {
 				y.outRight++
 			} else {
@@ -80,7 +80,7 @@ func TestACommunityIsJudged(t *testing.T) {
 	undecided, all := 0, 0
 	for _, seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
-			nation := whotest.New(whotest.Options{Seed: seed, People: 600})
+			nation := communitytest.New(communitytest.Options{Seed: seed, People: 600})
 			w := world(t, mastodontest.Options{Seed: seed, People: 600, Remote: -1, Quiet: true, Rate: -1})
 			accts, err := w.Inhabit(nation)
 			if err != nil {
@@ -89,10 +89,10 @@ func TestACommunityIsJudged(t *testing.T) {
 			var judged atomic.Int64
 			var belonged sync.Map // whoever was in at some time
 			rules := follow.Rules{Follow: follow.Community, Community: "portugal",
-				Judge: func(p who.Profile, texts []string, e who.Edges) who.Verdict {
+				Judge: func(p community.Profile, texts []string, e community.Edges) community.Verdict {
 					judged.Add(1)
 					v := j.Judge(p, texts, e)
-					if v.Verdict == who.IsIn {
+					if v.Verdict == community.IsIn {
 						belonged.Store(partition.Key(p.ID), true)
 					}
 					return v
@@ -101,7 +101,7 @@ func TestACommunityIsJudged(t *testing.T) {
 			p.start()
 			var named []partition.Key
 			for i, n := range nation.People {
-				if n.Class == whotest.Home && len(named) < 10 {
+				if n.Class == communitytest.Home && len(named) < 10 {
 					named = append(named, accountKey(t, accts[i]))
 				}
 			}
@@ -141,7 +141,7 @@ func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 		}
 		by := d.Referrer.Account()
 		r, err := p.store.Archive.Record(by)
-		if _, was := belonged.Load(by); !was && (err != nil || r.VerdictWord() != who.IsIn) {
+		if _, was := belonged.Load(by); !was && (err != nil || r.VerdictWord() != community.IsIn) {
 			p.t.Errorf("%s was found by %s, who is %q, %v", a, d.Referrer, r.VerdictWord(), err)
 		}
 	}
@@ -153,7 +153,7 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 	racetest.Skip(t)
 	j := portuguese(t)
 	synctest.Test(t, func(t *testing.T) {
-		nation := whotest.New(whotest.Options{Seed: 1, People: 150})
+		nation := communitytest.New(communitytest.Options{Seed: 1, People: 150})
 		w := world(t, mastodontest.Options{Seed: 1, People: 150, Remote: -1, Quiet: true, Rate: -1,
 			Lies: mastodontest.Lies{Lang: "en"}})
 		accts, err := w.Inhabit(nation)
@@ -166,18 +166,18 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 		p.start()
 		seeds, members, in := 0, 0, 0
 		for i, acct := range accts { // who is named is in
-			if nation.People[i].Class == whotest.Home && seeds < 10 {
+			if nation.People[i].Class == communitytest.Home && seeds < 10 {
 				p.seed(accountKey(t, acct))
 				seeds++
 			}
 		}
 		time.Sleep(24 * time.Hour)
 		for i, acct := range accts {
-			if nation.People[i].Class != whotest.Home {
+			if nation.People[i].Class != communitytest.Home {
 				continue
 			}
 			members++
-			if r, err := p.store.Archive.Record(accountKey(t, acct)); err == nil && r.VerdictWord() == who.IsIn {
+			if r, err := p.store.Archive.Record(accountKey(t, acct)); err == nil && r.VerdictWord() == community.IsIn {
 				in++
 			}
 		}

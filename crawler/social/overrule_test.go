@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/crawltest/mastodontest"
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/social/follow"
 	"github.com/echo-node/echo-node/store"
@@ -31,12 +31,12 @@ func TestAPersonsWordIsDone(t *testing.T) {
 		}
 		var judged, texts atomic.Int64
 		rules := follow.Rules{Follow: follow.Community, Community: "x@1",
-			Judge: func(_ who.Profile, said []string, _ who.Edges) who.Verdict {
+			Judge: func(_ community.Profile, said []string, _ community.Edges) community.Verdict {
 				judged.Add(1)
 				texts.Store(int64(len(said)))
-				return who.Verdict{Verdict: who.IsUndecided, Score: 0.4,
-					Evidence: []who.Evidence{{Kind: "name", Text: "x", Weight: 0.1}},
-					Ask:      []who.Ask{{What: who.AskTexts, Value: 0.5}}}
+				return community.Verdict{Verdict: community.IsUndecided, Score: 0.4,
+					Evidence: []community.Evidence{{Kind: "name", Text: "x", Weight: 0.1}},
+					Ask:      []community.Ask{{What: community.AskTexts, Value: 0.5}}}
 			}}
 		p := newPeer(t, w, social.Options{Rules: rules})
 		p.start()
@@ -61,7 +61,7 @@ func TestAPersonsWordIsDone(t *testing.T) {
 			p.crawler.Wake(p.store.SliceOf(k), k.Site())
 			r, err := p.store.Archive.Record(k)
 			if err != nil || word != "" && r.VerdictWord() != word || word == "" &&
-				r.VerdictWord() != who.IsUndecided {
+				r.VerdictWord() != community.IsUndecided {
 				t.Errorf("%q: the record says %q at once, %v", word, r.VerdictWord(), err)
 			}
 			time.Sleep(time.Hour)
@@ -72,7 +72,7 @@ func TestAPersonsWordIsDone(t *testing.T) {
 				t.Errorf("%q: %+v, due %+v", word, r.Verdict, d)
 			}
 		}
-		say(who.IsIn, followed)
+		say(community.IsIn, followed)
 		if _, err := w.Post(acct, "Boa noite"); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestAPersonsWordIsDone(t *testing.T) {
 		if len(p.posts(k)) != 2 {
 			t.Errorf("%d posts of somebody who is in by a person's word", len(p.posts(k)))
 		}
-		say(who.IsOut, "out: override by rui")
+		say(community.IsOut, "out: override by rui")
 		say("", "undecided")
 		p.end()
 	})

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/crawler/social/account"
 	"github.com/echo-node/echo-node/crawler/social/calls"
@@ -77,15 +77,15 @@ func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 		j.b.Record = rec
 	}
 	was := j.b.State.Outside
-	if j.b.State.Outside = stands; stands == who.IsIn {
+	if j.b.State.Outside = stands; stands == community.IsIn {
 		j.b.State.Outside = ""
 	}
 	switch stands {
-	case who.IsOut:
+	case community.IsOut:
 		j.b.State.Judged = account.Judged{Known: j.b.State.Judged.Known, Said: j.b.State.Judged.Said}
 		j.b.End("outside", "out: "+evidence(rec.Verdict), account.Outsiders)
 		return true, nil
-	case who.IsUndecided:
+	case community.IsUndecided:
 		return j.more(rec), nil
 	}
 	j.b.State.Judged = account.Judged{Known: j.b.State.Judged.Known, Said: j.b.State.Judged.Said}
@@ -133,13 +133,13 @@ func (j *judging) more(rec *store.Record) (ends bool) {
 	reason := "undecided: " + evidence(rec.Verdict)
 	for _, a := range of.Ask {
 		switch {
-		case slices.Contains(of.Had, a.What), a.What == who.AskNeighbours && fold.HidesLists(rec):
+		case slices.Contains(of.Had, a.What), a.What == community.AskNeighbours && fold.HidesLists(rec):
 			continue
 		case of.Next != a.What:
 			of.Next = a.What
 			j.b.End("undecided", reason, max(time.Duration((1-a.Value)*float64(askMost)), time.Second))
 			return true
-		case a.What == who.AskTexts:
+		case a.What == community.AskTexts:
 			return false
 		}
 		j.askedFor(a.What)
@@ -160,7 +160,7 @@ func (j *judging) askedFor(what string) {
 
 // back is how many posts are read the first time.
 func (j *judging) back() int {
-	if j.b.State.Outside == who.IsUndecided && (j.o.Back == 0 || j.o.Back > askedPosts) {
+	if j.b.State.Outside == community.IsUndecided && (j.o.Back == 0 || j.o.Back > askedPosts) {
 		return askedPosts
 	}
 	return j.o.Back
@@ -168,7 +168,7 @@ func (j *judging) back() int {
 
 // applied ends a visit that has read posts of somebody who could not be decided on.
 func (j *judging) applied() error {
-	j.askedFor(who.AskTexts)
+	j.askedFor(community.AskTexts)
 	rec, fresh := j.b.Record, true
 	if rec == nil {
 		var err error
@@ -239,7 +239,7 @@ func (j *judging) waiting() (*store.Record, error) {
 	if j.b.State.ID == "" || j.now.Sub(j.b.State.Profiled) >= account.Outsiders {
 		return nil, nil
 	}
-	if j.b.State.Outside != who.IsUndecided {
+	if j.b.State.Outside != community.IsUndecided {
 		all, err := j.overrides()
 		if err != nil || follow.LastSaid(all).Equal(j.b.State.Judged.Said) {
 			return nil, err

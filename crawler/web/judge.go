@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
 )
@@ -68,7 +68,7 @@ func surer(a, b geo.Resolution) bool {
 	return a.Confidence > b.Confidence
 }
 
-// judge adds to rec what the judges of crawler/focus and the gazetteer say of
+// judge adds to rec what the judges of crawler/judge and the gazetteer say of
 // it. spoken is the part of its text that may speak of times. What they say is a
 // function of the page alone, but for the times of fetching.
 // A panic of one of them is an error, and what it would have said is missing.
@@ -86,8 +86,8 @@ func (s *Source) judge(rec *store.Record, spoken string) (err error) {
 	}
 	rec.Period = speaksOf(rec, spoken)
 	if len(rec.Text) >= minCopied {
-		p := copies.NewPrint(copies.Text{Text: Printed(rec.Text)})
-		rec.Copies = store.Fingerprint(copies.PrintVersion, p.Bits, p.Content)
+		p := duplicates.NewPrint(duplicates.Text{Text: Printed(rec.Text)})
+		rec.Copies = store.Fingerprint(duplicates.PrintVersion, p.Bits, p.Content)
 	}
 	return nil
 }

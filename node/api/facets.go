@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // Facets select records by what the judges found in them. Query and Export have them.

@@ -438,7 +438,7 @@ type Hit struct {
 	Print []byte `json:"-"`
 }
 
-// Copy is a hit that says the same as another one; see crawler/focus/copies.
+// Copy is a hit that says the same as another one; see crawler/judge/duplicates.
 type Copy struct {
 	Key       partition.Key `json:"key"`
 	Post      string        `json:"post,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
@@ -30,14 +30,14 @@ import (
 // all owners, as each query does.
 
 const (
-	maxHunted    = 32      // prints of one question; at most copies.MaxAsked in all
+	maxHunted    = 32      // prints of one question; at most duplicates.MaxAsked in all
 	maxFoundText = 2 << 20 // bytes of prints of one answer
 )
 
 // fingerprintOf is by what r meets its copies, with all its words and without a name;
 // or why there are none. It is a function of the record alone: what decides here
 // is part of index.Options.PrintVersion.
-func fingerprintOf(r *store.Record) (p copies.Print, why string) {
+func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
 	text := r.Text
 	switch {
 	case r.Deleted:
@@ -52,7 +52,7 @@ func fingerprintOf(r *store.Record) (p copies.Print, why string) {
 	default:
 		text = web.Printed(text)
 	}
-	p = copies.NewPrint(copies.Text{Text: text, Time: math.MaxInt64})
+	p = duplicates.NewPrint(duplicates.Text{Text: text, Time: math.MaxInt64})
 	if p.Features == 0 {
 		return p, "it has no text of its own"
 	}
@@ -63,7 +63,7 @@ func fingerprintOf(r *store.Record) (p copies.Print, why string) {
 }
 
 // FingerprintVersion is that of what printOf and indexPrint make of a record.
-const FingerprintVersion = copies.PrintVersion<<8 | 1
+const FingerprintVersion = duplicates.PrintVersion<<8 | 1
 
 // IndexFingerprint is r's print as the index has it.
 func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
@@ -72,8 +72,8 @@ func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
 		return out
 	}
 	out.Bits = p.Bits
-	var buckets [index.MaxBuckets]copies.Bucket
-	for _, b := range (copies.Options{}).Buckets(buckets[:0], p) {
+	var buckets [index.MaxBuckets]duplicates.Bucket
+	for _, b := range (duplicates.Options{}).Buckets(buckets[:0], p) {
 		out.Buckets = append(out.Buckets, uint64(b))
 	}
 	return out
@@ -150,10 +150,10 @@ func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.
 // that are equal the first has its words; those of the others are the same.
 func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice,
 	a *wire.CopiesAnswer) error {
-	asked := make([]copies.Print, len(prints))
+	asked := make([]duplicates.Print, len(prints))
 	var at []index.Meeting
 	for i, b := range prints {
-		p, err := copies.DecodePrint(b)
+		p, err := duplicates.DecodePrint(b)
 		if err != nil {
 			return call.Malformed(err)
 		}
@@ -191,9 +191,9 @@ func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []part
 }
 
 // bucketsOf are where p is looked for.
-func bucketsOf(p copies.Print) (out []index.Meeting) {
-	near := func(bits uint64) bool { return copies.Distance(bits, p.Bits) <= copies.DefaultDistance }
-	for _, b := range (copies.Options{}).Buckets(nil, p) {
+func bucketsOf(p duplicates.Print) (out []index.Meeting) {
+	near := func(bits uint64) bool { return duplicates.Distance(bits, p.Bits) <= duplicates.DefaultDistance }
+	for _, b := range (duplicates.Options{}).Buckets(nil, p) {
 		m := index.Meeting{Bucket: uint64(b)}
 		if b.Block() {
 			m.Near = near
@@ -203,9 +203,9 @@ func bucketsOf(p copies.Print) (out []index.Meeting) {
 	return out
 }
 
-func meetsOne(asked []copies.Print, p copies.Print) bool {
+func meetsOne(asked []duplicates.Print, p duplicates.Print) bool {
 	for i := range asked {
-		if _, ok := (copies.Options{}).Meets(asked[i], p); ok {
+		if _, ok := (duplicates.Options{}).Meets(asked[i], p); ok {
 			return true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/call"
@@ -29,7 +29,7 @@ func (en *Engine) newHunt(until time.Time) *hunt { return &hunt{fanout: en.newFa
 type found struct {
 	*wire.Copy
 	key         partition.Key
-	fingerprint copies.Print
+	fingerprint duplicates.Print
 }
 
 // textName is what tells a text from all others, and orders those of one time.
@@ -78,7 +78,7 @@ func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 		return err
 	}
 	out := make([]found, 0, len(a.Found))
-	words := map[uint64][]copies.Unit{} // by content
+	words := map[uint64][]duplicates.Unit{} // by content
 	for _, c := range a.Found {
 		f := found{Copy: c}
 		if f.key, err = partition.KeyFromWire(c.GetKey()); err != nil {
@@ -92,7 +92,7 @@ func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 			return errors.New("its copy is of a slice that it does not answer for")
 		}
 		if len(c.Print) > 0 {
-			if f.fingerprint, err = copies.DecodePrint(c.Print); err != nil {
+			if f.fingerprint, err = duplicates.DecodePrint(c.Print); err != nil {
 				return fmt.Errorf("its copy: %w", err)
 			}
 			f.fingerprint.ID = textName(f.key, c.Post)
@@ -128,7 +128,7 @@ func (en *Engine) Copies(ctx context.Context, k partition.Key, post string) (api
 		return out, err
 	}
 	if out.Why = clipped(one.Why, wire.MaxText); len(one.Print) > 0 {
-		c := copies.NewCircle(copies.Options{}, one.fingerprint)
+		c := duplicates.NewCircle(duplicates.Options{}, one.fingerprint)
 		by := map[string]found{one.fingerprint.ID: one}
 		h.around(ctx, c, by)
 		out.Group, out.Members = groupOf(c.Groups(), one.fingerprint.ID, by)
@@ -158,7 +158,7 @@ func (h *hunt) named(ctx context.Context, k partition.Key, post string) (found, 
 
 // around asks for the copies of c's texts until there are no more, and notes who they
 // are in by.
-func (h *hunt) around(ctx context.Context, c *copies.Circle, by map[string]found) {
+func (h *hunt) around(ctx context.Context, c *duplicates.Circle, by map[string]found) {
 	for next := c.Next(maxHunted); len(next) > 0; next = c.Next(maxHunted) {
 		w := &wire.Copies{}
 		for _, p := range next {
@@ -176,10 +176,10 @@ func (h *hunt) around(ctx context.Context, c *copies.Circle, by map[string]found
 }
 
 // groupOf is the group that id is in, with what is known of its members.
-func groupOf(groups []copies.Group, id string, by map[string]found) (name string, out []api.GroupMember) {
+func groupOf(groups []duplicates.Group, id string, by map[string]found) (name string, out []api.GroupMember) {
 	out = []api.GroupMember{}
 	for _, g := range groups {
-		if !slices.ContainsFunc(g, func(m copies.Member) bool { return m.ID == id }) {
+		if !slices.ContainsFunc(g, func(m duplicates.Member) bool { return m.ID == id }) {
 			continue
 		}
 		for _, m := range g {

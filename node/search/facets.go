@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"

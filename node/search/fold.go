@@ -6,7 +6,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/store"
 )
@@ -80,7 +80,7 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 	next = len(hits)
 	for i, h := range hits {
 		p, ok := decodeFingerprint(h, i)
-		at, m := -1, copies.Match{}
+		at, m := -1, duplicates.Match{}
 		if ok {
 			at, m = sameAs(heads, p)
 		}
@@ -112,28 +112,28 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 // head is a hit that others may be copies of; out is its place in the answer, -1 on
 // an earlier page.
 type head struct {
-	fingerprint copies.Print
+	fingerprint duplicates.Print
 	out         int
 }
 
-func decodeFingerprint(h api.Hit, i int) (copies.Print, bool) {
+func decodeFingerprint(h api.Hit, i int) (duplicates.Print, bool) {
 	if len(h.Print) == 0 || i >= maxFolded {
-		return copies.Print{}, false
+		return duplicates.Print{}, false
 	}
-	p, err := copies.DecodePrint(h.Print) // of another version: it is told from nothing
+	p, err := duplicates.DecodePrint(h.Print) // of another version: it is told from nothing
 	return p, err == nil
 }
 
 // sameAs is the first of heads that p is a copy of, -1 for none. Of long texts only
 // the first words are at hand, so the fingerprints of all words must be near too.
-func sameAs(heads []head, p copies.Print) (int, copies.Match) {
+func sameAs(heads []head, p duplicates.Print) (int, duplicates.Match) {
 	for i := range heads {
 		h := &heads[i].fingerprint
-		m, ok := copies.Options{}.Compare(*h, p)
+		m, ok := duplicates.Options{}.Compare(*h, p)
 		long := len(h.Units) >= fingerprintUnits || len(p.Units) >= fingerprintUnits
-		if ok && (!long || copies.Distance(h.Bits, p.Bits) <= copies.DefaultDistance) {
+		if ok && (!long || duplicates.Distance(h.Bits, p.Bits) <= duplicates.DefaultDistance) {
 			return i, m
 		}
 	}
-	return -1, copies.Match{}
+	return -1, duplicates.Match{}
 }

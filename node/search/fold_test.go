@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -15,7 +15,7 @@ import (
 
 // fingerprinted is a hit with the print of a text, as a peer sends it.
 func fingerprinted(n int, text string) api.Hit {
-	p := copies.NewPrint(copies.Text{Text: text})
+	p := duplicates.NewPrint(duplicates.Text{Text: text})
 	p.Units = p.Units[:min(len(p.Units), fingerprintUnits)]
 	return api.Hit{Key: partition.Key(fmt.Sprintf("web:http://h%d/", n)), Score: float64(100 - n), Print: p.Append(nil)}
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates/duplicatestest"
 )
 
 // class is one way to make a second text from a text.
@@ -14,7 +14,7 @@ type class struct {
 	name  string
 	other bool    // the second text says something else: it is no copy
 	least float64 // share that must be found of texts of paperWords words
-	make  func(v *copiestest.Vocabulary, text []string) string
+	make  func(v *duplicatestest.Vocabulary, text []string) string
 }
 
 // The numbers that "number swapped" exchanges.
@@ -25,25 +25,27 @@ const (
 
 // classes returns all kinds of edits.
 func classes() []class {
-	edited := func(n int) func(*copiestest.Vocabulary, []string) string {
-		return func(v *copiestest.Vocabulary, t []string) string { return strings.Join(v.Edit(t, n), " ") }
+	edited := func(n int) func(*duplicatestest.Vocabulary, []string) string {
+		return func(v *duplicatestest.Vocabulary, t []string) string { return strings.Join(v.Edit(t, n), " ") }
 	}
-	comment := func(n int) func(*copiestest.Vocabulary, []string) string {
-		return func(v *copiestest.Vocabulary, t []string) string { return strings.Join(append(v.Text(n), t...), " ") }
+	comment := func(n int) func(*duplicatestest.Vocabulary, []string) string {
+		return func(v *duplicatestest.Vocabulary, t []string) string {
+			return strings.Join(append(v.Text(n), t...), " ")
+		}
 	}
 	return []class{
-		{name: "marks only", least: 1, make: func(_ *copiestest.Vocabulary, t []string) string {
+		{name: "marks only", least: 1, make: func(_ *duplicatestest.Vocabulary, t []string) string {
 			return "RT @u: " + strings.Join(t, " ")
 		}},
-		{name: "reordered", least: 1, make: func(v *copiestest.Vocabulary, t []string) string {
+		{name: "reordered", least: 1, make: func(v *duplicatestest.Vocabulary, t []string) string {
 			at := 1 + v.Rand.IntN(len(t)-1)
 			return strings.Join(append(slices.Clone(t[at:]), t[:at]...), " ")
 		}},
-		{name: "repeated word", least: 1, make: func(v *copiestest.Vocabulary, t []string) string {
+		{name: "repeated word", least: 1, make: func(v *duplicatestest.Vocabulary, t []string) string {
 			at := v.Rand.IntN(len(t))
 			return strings.Join(slices.Insert(slices.Clone(t), at, t[at], t[at]), " ")
 		}},
-		{name: "new short URL", least: 1, make: func(v *copiestest.Vocabulary, t []string) string {
+		{name: "new short URL", least: 1, make: func(v *duplicatestest.Vocabulary, t []string) string {
 			return strings.Join(t, " ") + fmt.Sprintf(" https://t.co/%x", v.Rand.Uint64())
 		}},
 		{name: "1 word edited", least: 0.95, make: edited(1)},
@@ -52,10 +54,10 @@ func classes() []class {
 		{name: "comment of 1", make: comment(1)},
 		{name: "comment of 2", make: comment(2)},
 		{name: "comment of 3", make: comment(3)},
-		{name: "negated", other: true, make: func(v *copiestest.Vocabulary, t []string) string {
+		{name: "negated", other: true, make: func(v *duplicatestest.Vocabulary, t []string) string {
 			return strings.Join(slices.Insert(slices.Clone(t), 1+v.Rand.IntN(len(t)-1), "não"), " ")
 		}},
-		{name: "number swapped", other: true, make: func(_ *copiestest.Vocabulary, t []string) string {
+		{name: "number swapped", other: true, make: func(_ *duplicatestest.Vocabulary, t []string) string {
 			return strings.Replace(strings.Join(t, " "), oneNumber, anotherNumber, 1)
 		}},
 	}
@@ -70,12 +72,12 @@ const (
 
 // plant makes a text, a second one from it, and one of the same topic, perClass times for each
 // class.
-func plant(o Options) []copies.Text {
-	v := copiestest.NewVocabulary(o.Seed, vocabularySize)
-	var texts []copies.Text
+func plant(o Options) []duplicates.Text {
+	v := duplicatestest.NewVocabulary(o.Seed, vocabularySize)
+	var texts []duplicates.Text
 	add := func(kind string, class, n int, text string) {
 		id := fmt.Sprintf("%s/%d/%d", kind, class, n)
-		texts = append(texts, copies.Text{ID: id, Time: int64(len(texts)), Text: text})
+		texts = append(texts, duplicates.Text{ID: id, Time: int64(len(texts)), Text: text})
 	}
 	for i, class := range classes() {
 		for n := range o.PerClass {

@@ -1,13 +1,13 @@
 package duplicates
 
-import "github.com/echo-node/echo-node/crawler/focus/copies"
+import "github.com/echo-node/echo-node/crawler/judge/duplicates"
 
 // CountSimhash is a 64-bit fingerprint with repetitions as weights: the variant against which
 // the paper argues.
 func CountSimhash(features []string) uint64 {
 	var ones [64]int
 	for _, f := range features {
-		hash := copies.Hash(f)
+		hash := duplicates.Hash(f)
 		for i := range ones {
 			ones[i] += int(hash >> i & 1)
 		}
@@ -23,14 +23,14 @@ func CountSimhash(features []string) uint64 {
 
 // countPairs returns the share of the planted pairs of each class whose CountSimhash values
 // differ by at most the paper's bits.
-func countPairs(texts []copies.Text, perClass int) []float64 {
-	fingerprint := func(text copies.Text) uint64 {
-		stripped, _ := copies.Strip(text.Text)
-		return CountSimhash(copies.Tokens(stripped))
+func countPairs(texts []duplicates.Text, perClass int) []float64 {
+	fingerprint := func(text duplicates.Text) uint64 {
+		stripped, _ := duplicates.Strip(text.Text)
+		return CountSimhash(duplicates.Tokens(stripped))
 	}
 	found := make([]int, len(classes()))
 	for i := 0; i < len(texts); i += 3 { // a base, its copy, one of its topic
-		if copies.Distance(fingerprint(texts[i]), fingerprint(texts[i+1])) <= paperBits {
+		if duplicates.Distance(fingerprint(texts[i]), fingerprint(texts[i+1])) <= paperBits {
 			_, class, _ := parse(texts[i].ID)
 			found[class]++
 		}
@@ -54,7 +54,7 @@ func PaperExample() Example {
 	long := []string{"毛主席", "伟大", "伟大", "伟大"}
 	short := []string{"毛主席", "伟大"}
 	return Example{
-		Sets:   copies.Distance(copies.Simhash(long), copies.Simhash(short)),
-		Counts: copies.Distance(CountSimhash(long), CountSimhash(short)),
+		Sets:   duplicates.Distance(duplicates.Simhash(long), duplicates.Simhash(short)),
+		Counts: duplicates.Distance(CountSimhash(long), CountSimhash(short)),
 	}
 }

@@ -1,4 +1,4 @@
-// Package duplicates measures how well package copies finds copies of short texts, and how
+// Package duplicates measures how well package duplicates finds copies of short texts, and how
 // rarely it finds other texts. It compares this with the method of Xu, Sha, Li, Shan and Wang,
 // "Duplicate messages in Twitter" (Computer Engineering and Applications 50(21), 2014).
 //

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates/duplicatestest"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
@@ -92,13 +92,13 @@ func TestPaperExample(t *testing.T) {
 		t.Errorf("with counts %016x", got)
 	}
 	words := strings.Fields("um dois três quatro cinco seis")
-	if got, want := CountSimhash(words), copies.Simhash(words); got != want {
+	if got, want := CountSimhash(words), duplicates.Simhash(words); got != want {
 		t.Errorf("of words that stand once %016x, want %016x", got, want)
 	}
 }
 
 func TestRemovable(t *testing.T) {
-	groups := []copies.Group{make(copies.Group, 3), make(copies.Group, 2)}
+	groups := []duplicates.Group{make(duplicates.Group, 3), make(duplicates.Group, 2)}
 	if got := removable(30, groups); got != 0.1 {
 		t.Errorf("3 of 30 are %v", got)
 	}
@@ -108,7 +108,7 @@ func TestRemovable(t *testing.T) {
 // registers.
 func TestSentences(t *testing.T) {
 	dir := t.TempDir()
-	v := copiestest.NewVocabulary(4, 3000)
+	v := duplicatestest.NewVocabulary(4, 3000)
 	for name, words := range map[string]int{"pt-PT.news": 15, "pt-PT.ui": 15, "en.news": 3} {
 		var b strings.Builder
 		for range 100 {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 )
 
 // Options are the options of Measure.
@@ -102,7 +102,7 @@ type Threshold struct {
 
 // paperBits is the distance that the paper found best, and mostBits the largest that it tried.
 const (
-	paperBits = copies.DefaultDistance
+	paperBits = duplicates.DefaultDistance
 	mostBits  = 10
 )
 
@@ -117,7 +117,8 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{PerClass: o.PerClass, Words: o.Words, Seed: o.Seed, Example: PaperExample()}
 	r.Rates = measureRates(o.Texts)
 	texts := plant(o)
-	ours, paper := score(copies.Options{}, texts, o.PerClass), score(copies.Options{Paper: true}, texts, o.PerClass)
+	ours, paper := score(duplicates.Options{}, texts, o.PerClass), score(duplicates.Options{Paper: true}, texts,
+		o.PerClass)
 	counts := countPairs(texts, o.PerClass)
 	for i, c := range classes() {
 		r.Classes = append(r.Classes, Class{c.name, c.other, ours[i], paper[i], counts[i]})
@@ -128,7 +129,7 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		fmt.Fprintf(o.Talk, "the paper's method at %d bits\n", bits)
-		all := sum(score(copies.Options{Paper: true, Distance: bits}, texts, o.PerClass))
+		all := sum(score(duplicates.Options{Paper: true, Distance: bits}, texts, o.PerClass))
 		r.Distance = append(r.Distance, Threshold{bits, all.Precision(), all.Found})
 	}
 	if o.Data != "" {
@@ -141,10 +142,10 @@ func Measure(ctx context.Context, o Options) (*Report, error) {
 }
 
 // score groups the texts and counts by class.
-func score(opts copies.Options, texts []copies.Text, perClass int) []Score {
+func score(opts duplicates.Options, texts []duplicates.Text, perClass int) []Score {
 	all := classes()
 	out, found := make([]Score, len(all)), make([]int, len(all))
-	for _, g := range copies.GroupAll(slices.Values(texts), opts) {
+	for _, g := range duplicates.GroupAll(slices.Values(texts), opts) {
 		for _, m := range g[1:] {
 			kind, class, n := parse(m.ID)
 			head, of, at := parse(m.Representative)

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
-	"github.com/echo-node/echo-node/crawler/focus/copies/copiestest"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates/duplicatestest"
 )
 
 // Rate is the share of copies in a language. The paper's share is planted as copies with other
@@ -30,14 +30,14 @@ func measureRates(n int) []Rate {
 	for i := range out {
 		x := &out[i]
 		texts := repeats(n, int(x.Planted*float64(n)), x.Language == "Chinese")
-		x.Ours = removable(n, copies.GroupAll(slices.Values(texts), copies.Options{}))
-		x.Paper = removable(n, copies.GroupAll(slices.Values(texts), copies.Options{Paper: true}))
+		x.Ours = removable(n, duplicates.GroupAll(slices.Values(texts), duplicates.Options{}))
+		x.Paper = removable(n, duplicates.GroupAll(slices.Values(texts), duplicates.Options{Paper: true}))
 	}
 	return out
 }
 
 // removable returns the share of n texts that are in a group and do not represent it.
-func removable(n int, groups []copies.Group) float64 {
+func removable(n int, groups []duplicates.Group) float64 {
 	texts := 0
 	for _, g := range groups {
 		texts += len(g) - 1
@@ -46,11 +46,11 @@ func removable(n int, groups []copies.Group) float64 {
 }
 
 // repeats returns n texts. The last planted ones are the first ones, passed on.
-func repeats(n, planted int, chinese bool) []copies.Text {
+func repeats(n, planted int, chinese bool) []duplicates.Text {
 	rng := rand.New(rand.NewPCG(11, 7))
-	v := copiestest.NewVocabulary(12, 20_000)
+	v := duplicatestest.NewVocabulary(12, 20_000)
 	marks := []string{"RT @u%d: %s", "RT@u%d %s", "via @u%d %s", "@u%d %s"}
-	var texts []copies.Text
+	var texts []duplicates.Text
 	for i := range n {
 		text := strings.Join(v.Text(6+rng.IntN(14)), " ")
 		if chinese {
@@ -59,7 +59,7 @@ func repeats(n, planted int, chinese bool) []copies.Text {
 		if i >= n-planted {
 			text = fmt.Sprintf(marks[i%len(marks)], i, texts[i-(n-planted)].Text)
 		}
-		texts = append(texts, copies.Text{ID: fmt.Sprint(i), Time: int64(i), Text: text})
+		texts = append(texts, duplicates.Text{ID: fmt.Sprint(i), Time: int64(i), Text: text})
 	}
 	return texts
 }

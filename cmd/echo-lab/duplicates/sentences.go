@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/copies"
+	"github.com/echo-node/echo-node/crawler/judge/duplicates"
 )
 
 // Real is the result for edits planted into the real sentences of one file.
@@ -82,10 +82,10 @@ func measureReal(name string, sentences [][]string) Real {
 	r := Real{Name: name, Sentences: len(sentences)}
 	words := slices.Concat(sentences...)
 	rng := rand.New(rand.NewPCG(8, 7))
-	var texts []copies.Text
+	var texts []duplicates.Text
 	add := func(kind string, i int, words []string) {
 		id := fmt.Sprintf("%s/0/%d", kind, i)
-		texts = append(texts, copies.Text{ID: id, Time: int64(len(texts)), Text: strings.Join(words, " ")})
+		texts = append(texts, duplicates.Text{ID: id, Time: int64(len(texts)), Text: strings.Join(words, " ")})
 	}
 	for i, s := range sentences {
 		add(baseText, i, s)
@@ -104,7 +104,7 @@ func measureReal(name string, sentences [][]string) Real {
 		}
 		add(copyText, i, edited)
 	}
-	s := score(copies.Options{}, texts, r.Planted)[0]
+	s := score(duplicates.Options{}, texts, r.Planted)[0]
 	r.Recall, r.Right, r.Wrong = float64(s.Right)/float64(r.Planted), s.Right, s.Wrong
 	return r
 }

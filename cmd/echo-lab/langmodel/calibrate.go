@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // judged is a text with the result of an uncalibrated judge that never saw its source.

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // Sample is one text with what is known of it.

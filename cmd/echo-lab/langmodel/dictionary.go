@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // counter counts features by class, and the sources of each.

@@ -1,4 +1,4 @@
-// Package langmodel trains the weights of crawler/focus/lang and measures them.
+// Package langmodel trains the weights of crawler/judge/lang and measures them.
 //
 // The training data are the texts of a directory (see Load), and the message catalogues of the
 // machine for the languages that are "other" (Catalogues). For informal Portuguese no corpus

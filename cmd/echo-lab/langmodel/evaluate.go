@@ -14,7 +14,7 @@ import (
 	"github.com/abadojack/whatlanggo"
 
 	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // Folds is the number of parts over which the sources are distributed.

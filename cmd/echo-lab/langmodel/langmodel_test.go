@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/cmd/echo-lab/twitterecho"
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // Options are the options of a training.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 const (

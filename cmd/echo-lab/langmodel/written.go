@@ -6,7 +6,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 // writtenFiles are sentences that were written for this project in both varieties of

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // HAREM writes text with its expressions marked as in the Second HAREM, the evaluation of

@@ -3,7 +3,7 @@ package temporal
 import (
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 func TestAnnotate(t *testing.T) {

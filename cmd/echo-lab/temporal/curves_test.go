@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 

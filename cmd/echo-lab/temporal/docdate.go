@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // DateEvidence is what a page says about when it was written. It is empty if the page says

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // The phrases. The meaning of the gold ones was written down by hand; the others are not about

@@ -1,6 +1,6 @@
 package temporal
 
-import "github.com/echo-node/echo-node/crawler/focus/period"
+import "github.com/echo-node/echo-node/crawler/judge/period"
 
 // learner is a period.Scorer that learns from every fetched page. It also says how far a crawl
 // goes through pages out of scope. Without learning it scores like the Scorer.

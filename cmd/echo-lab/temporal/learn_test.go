@@ -3,7 +3,7 @@ package temporal
 import (
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // An island that is reachable only through one undated page is reached if steps through pages

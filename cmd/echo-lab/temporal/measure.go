@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // Options are the options of Measure.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/period"
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // World is a web of pages. Pages are made when they are requested, and are always the same.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
-	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
+	"github.com/echo-node/echo-node/crawler/judge/community"
+	"github.com/echo-node/echo-node/crawler/judge/community/communitytest"
 )
 
 // The methods that are compared.
@@ -51,7 +51,7 @@ type Side struct {
 	RecallOut    float64 `json:"recall_out"`    // the part of the others that are "out"
 	// Calls are requests for posts and neighbours.
 	Calls int            `json:"calls"`
-	Wrong map[string]int `json:"wrong"` // by class of whotest
+	Wrong map[string]int `json:"wrong"` // by class of communitytest
 	Open  map[string]int `json:"open"`  // the undecided, by class
 }
 
@@ -96,11 +96,11 @@ func Compare(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	c, err := who.Embedded(o.Community)
+	c, err := community.Embedded(o.Community)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := who.Open(c)
+	ours, err := community.Open(c)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func Compare(ctx context.Context, o Options) (*Report, error) {
 			return nil, err
 		}
 		seed := o.Seed + uint64(i)
-		w := whotest.New(whotest.Options{Seed: seed, People: o.People, Mirror: r.Community != portugal})
+		w := communitytest.New(communitytest.Options{Seed: seed, People: o.People, Mirror: r.Community != portugal})
 		r.Seeds = append(r.Seeds, seed)
 		profiles += r.judge(w, ours, theirs)
 	}
@@ -125,13 +125,13 @@ func Compare(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// portugal is the community of whotest; its mirror image is Brazil.
+// portugal is the community of communitytest; its mirror image is Brazil.
 const portugal = "portugal"
 
 // judge adds the people of w. It returns how many of them TwitterEcho's method decides by the
 // profile alone.
-func (r *Report) judge(w *whotest.World, ours *who.Judge, theirs *Judge) (byProfile int) {
-	grown, verdicts := whotest.Grow(ours, w)
+func (r *Report) judge(w *communitytest.World, ours *community.Judge, theirs *Judge) (byProfile int) {
+	grown, verdicts := communitytest.Grow(ours, w)
 	r.Ours.Calls += grown.Calls
 	for _, p := range w.People {
 		r.People++
@@ -140,11 +140,11 @@ func (r *Report) judge(w *whotest.World, ours *who.Judge, theirs *Judge) (byProf
 		}
 		r.Ours.count(p, verdicts[p.Profile.ID].Verdict)
 		v := theirs.Judge(p.Profile, nil)
-		if v != who.IsUndecided {
+		if v != community.IsUndecided {
 			byProfile++
 		} else {
 			v = theirs.Judge(p.Profile, p.Texts)
-			r.Theirs.Calls += (len(p.Texts) + whotest.PerCall - 1) / whotest.PerCall
+			r.Theirs.Calls += (len(p.Texts) + communitytest.PerCall - 1) / communitytest.PerCall
 		}
 		r.Theirs.count(p, v)
 	}
@@ -153,27 +153,27 @@ func (r *Report) judge(w *whotest.World, ours *who.Judge, theirs *Judge) (byProf
 
 func newSide() Side { return Side{Wrong: map[string]int{}, Open: map[string]int{}} }
 
-func (s *Side) count(p whotest.Person, verdict string) {
+func (s *Side) count(p communitytest.Person, verdict string) {
 	switch {
-	case verdict == who.IsUndecided:
+	case verdict == community.IsUndecided:
 		s.Undecided++
 		s.Open[p.Class]++
 		if p.Member {
 			s.UndecidedMembers++
 		}
 		return
-	case verdict == who.IsIn:
+	case verdict == community.IsIn:
 		s.In++
 		if p.Member {
 			s.InRight++
 		}
-	case verdict == who.IsOut:
+	case verdict == community.IsOut:
 		s.Out++
 		if !p.Member {
 			s.OutRight++
 		}
 	}
-	if p.Member != (verdict == who.IsIn) {
+	if p.Member != (verdict == community.IsIn) {
 		s.Wrong[p.Class]++
 	}
 }

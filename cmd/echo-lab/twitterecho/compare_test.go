@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// In the worlds of the tests of package who, its judge is better than TwitterEcho's method in
+// In the worlds of the tests of package community, its judge is better than TwitterEcho's method in
 // everything. Seed 1 was used while the weights of that judge were chosen; the others were not.
 func TestOursIsAhead(t *testing.T) {
 	all := []Options{{"portugal", 2000, 302, 1}, {"brazil", 2000, 302, 1}}

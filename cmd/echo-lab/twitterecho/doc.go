@@ -16,12 +16,12 @@
 // zone and the name of a profile with lists. One test says "is" and one says "is not". If only
 // one of them is positive, it decides. Otherwise the account is undecided, and the language of
 // its posts decides. The dissertation's own lists had 192 places inside, 187 places outside and
-// 309 names. Ours are shorter: places.json has the places, and the community of package who has
+// 309 names. Ours are shorter: places.json has the places, and the community of package community has
 // the names and the time zones.
 //
 // # Comparison
 //
-// [Compare] lets [Judge] and the judge of package who judge the same people. whotest knows the
+// [Compare] lets [Judge] and the judge of package community judge the same people. communitytest knows the
 // truth about them. [Printed] returns the figures that the dissertation reports for its own
 // method.
 package twitterecho

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 //go:embed fitted.json

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 const letters = "aeosrindtmuclpvgqbfhjxzkyw"

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/echo-node/echo-node/crawler/focus/lang"
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
+	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
 //go:embed places.json
@@ -31,8 +31,8 @@ type Judge struct {
 }
 
 // Open returns the judge of a community that is embedded in echo-node: portugal or brazil.
-func Open(community string) (*Judge, error) {
-	c, err := who.Embedded(community)
+func Open(name string) (*Judge, error) {
+	c, err := community.Embedded(name)
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func Open(community string) (*Judge, error) {
 	return j, nil
 }
 
-// Judge returns the verdict, in terms of package who, on a profile and posts: IsIn, IsOut or
+// Judge returns the verdict, in terms of package community, on a profile and posts: IsIn, IsOut or
 // IsUndecided.
-func (j *Judge) Judge(p who.Profile, texts []string) string {
+func (j *Judge) Judge(p community.Profile, texts []string) string {
 	location := fold(p.Location)
 	is, not := hasOne(location, j.inside), hasOne(location, j.outside)
 	if zone := strings.ToLower(p.TimeZone); zone != "" && len(j.zones) > 0 {
@@ -70,20 +70,20 @@ func (j *Judge) Judge(p who.Profile, texts []string) string {
 	not = not || hasOne(fold(p.Name), j.foreign)
 	switch {
 	case is && !not:
-		return who.IsIn
+		return community.IsIn
 	case not && !is:
-		return who.IsOut
+		return community.IsOut
 	case len(texts) < enoughTexts:
-		return who.IsUndecided
+		return community.IsUndecided
 	}
 	l := j.params.Language(texts...)
 	switch {
 	case slices.Contains(j.languages, l.String()):
-		return who.IsIn
+		return community.IsIn
 	case l == lang.Other && !slices.ContainsFunc(j.languages, known):
-		return who.IsUndecided // the method only distinguishes Portuguese from other languages
+		return community.IsUndecided // the method only distinguishes Portuguese from other languages
 	}
-	return who.IsOut
+	return community.IsOut
 }
 
 // known reports whether the method can recognise the language of a tag.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 )
 
 func fromPortugal() []string {
@@ -32,19 +32,21 @@ func TestJudge(t *testing.T) {
 	}
 	many := func(texts []string) []string { return slices.Repeat(texts, 4) }
 	for name, tt := range map[string]struct {
-		p     who.Profile
+		p     community.Profile
 		texts []string
 		want  string
 	}{
-		"nothing":                   {want: who.IsUndecided},
-		"place":                     {p: who.Profile{Location: "algures em Braga"}, want: who.IsIn},
-		"place, and a foreign name": {p: who.Profile{Location: "Braga", Name: "Wellington"}, want: who.IsUndecided},
-		"elsewhere":                 {p: who.Profile{Location: "Curitiba"}, want: who.IsOut},
-		"zone":                      {p: who.Profile{TimeZone: "America/Bahia"}, want: who.IsOut},
-		"few texts":                 {texts: fromPortugal(), want: who.IsUndecided},
-		"Brazilian texts":           {texts: many(fromBrazil()), want: who.IsOut},
+		"nothing": {want: community.IsUndecided},
+		"place":   {p: community.Profile{Location: "algures em Braga"}, want: community.IsIn},
+		"place, and a foreign name": {p: community.Profile{Location: "Braga", Name: "Wellington"},
+			want: community.IsUndecided},
+		"elsewhere":       {p: community.Profile{Location: "Curitiba"}, want: community.IsOut},
+		"zone":            {p: community.Profile{TimeZone: "America/Bahia"}, want: community.IsOut},
+		"few texts":       {texts: fromPortugal(), want: community.IsUndecided},
+		"Brazilian texts": {texts: many(fromBrazil()), want: community.IsOut},
 		// the errors that the dissertation names
-		"a Brazilian there is taken": {p: who.Profile{Location: "Lisboa"}, texts: many(fromBrazil()), want: who.IsIn},
+		"a Brazilian there is taken": {p: community.Profile{Location: "Lisboa"}, texts: many(fromBrazil()),
+			want: community.IsIn},
 	} {
 		if got := j.Judge(tt.p, tt.texts); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
@@ -53,12 +55,12 @@ func TestJudge(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	for _, name := range who.EmbeddedNames() {
+	for _, name := range community.EmbeddedNames() {
 		if j, err := Open(name); err != nil || len(j.inside) < 20 || len(j.outside) < 40 || len(j.foreign) < 20 {
 			t.Errorf("%s: %+v, %v", name, j, err)
 		}
 	}
-	if _, err := Open("nowhere"); !errors.Is(err, who.ErrCommunity) {
+	if _, err := Open("nowhere"); !errors.Is(err, community.ErrCommunity) {
 		t.Error(err)
 	}
 }

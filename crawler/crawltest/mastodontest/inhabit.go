@@ -3,13 +3,13 @@ package mastodontest
 import (
 	"fmt"
 
-	"github.com/echo-node/echo-node/crawler/focus/who/whotest"
+	"github.com/echo-node/echo-node/crawler/judge/community/communitytest"
 )
 
 // Inhabit gives the first people of the world the data of a simulated nation, as far as a Mastodon
 // shows it. A Mastodon shows no time zone. It shows a person's language setting only as the
 // language of the posts. accts are the names, user@host, in the nation's order.
-func (w *World) Inhabit(nation *whotest.World) (accts []string, err error) {
+func (w *World) Inhabit(nation *communitytest.World) (accts []string, err error) {
 	if accts, err = w.settle(nation); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (w *World) Inhabit(nation *whotest.World) (accts []string, err error) {
 }
 
 // settle sets the profiles.
-func (w *World) settle(nation *whotest.World) (accts []string, err error) {
+func (w *World) settle(nation *communitytest.World) (accts []string, err error) {
 	w.Lock()
 	defer w.Unlock()
 	if len(w.People) < len(nation.People) {

@@ -3,7 +3,7 @@ package account
 import (
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -17,7 +17,7 @@ func (st *State) Looks(k partition.Key, now time.Time, every time.Duration, coun
 		return st.List == nil || len(st.List.At) == 0
 	case partition.KindAccount:
 		// judged again by what is kept
-		if st.Outside == who.IsUndecided && st.ID != "" && now.Sub(st.Profiled) < Outsiders {
+		if st.Outside == community.IsUndecided && st.ID != "" && now.Sub(st.Profiled) < Outsiders {
 			return false
 		}
 		return st.ProfileDue(now, every) || st.MayBeIdle(counted)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/service"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
@@ -101,12 +101,12 @@ type Told struct {
 
 // Judged is what is kept of the last verdict, with a Key's state.
 type Judged struct {
-	Known uint64        `json:"known,omitempty"` // a sum of what it was given on
-	Ask   []who.Ask     `json:"ask,omitempty"`   // what would tell more, the best first
-	Had   []string      `json:"had,omitempty"`   // of that, what was asked for
-	Next  string        `json:"next,omitempty"`  // what is asked for by the visit that is due
-	Wait  time.Duration `json:"wait,omitempty"`
-	Said  time.Time     `json:"said,omitzero"` // a person's last word that was heeded
+	Known uint64          `json:"known,omitempty"` // a sum of what it was given on
+	Ask   []community.Ask `json:"ask,omitempty"`   // what would tell more, the best first
+	Had   []string        `json:"had,omitempty"`   // of that, what was asked for
+	Next  string          `json:"next,omitempty"`  // what is asked for by the visit that is due
+	Wait  time.Duration   `json:"wait,omitempty"`
+	Said  time.Time       `json:"said,omitzero"` // a person's last word that was heeded
 }
 
 // Shunned is somebody of whom nothing is to be kept under a Key.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
@@ -75,7 +75,7 @@ func (n Known) Person(d store.Due, rec *store.Record, langs map[string]int, read
 		return p, err
 	}
 	slices.SortFunc(texts, func(a, b text) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.said, b.said)) })
-	for _, t := range texts[:min(len(texts), who.MaxTexts)] {
+	for _, t := range texts[:min(len(texts), community.MaxTexts)] {
 		p.Texts = append(p.Texts, t.said)
 	}
 	p.Edges, err = n.neighbours(sl, d, mentions)
@@ -84,20 +84,21 @@ func (n Known) Person(d store.Due, rec *store.Record, langs map[string]int, read
 
 // neighbours counts the verdicts, as far as they are in this peer's store, of whom an account follows,
 // who follows it, whom it mentions, and who led here.
-func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partition.Key]bool) (e who.Edges, err error) {
-	count := func(c *who.Counts, k partition.Key) error {
+func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partition.Key]bool) (e community.Edges,
+	err error) {
+	count := func(c *community.Counts, k partition.Key) error {
 		word, err := n.verdictOf(k)
 		switch word {
-		case who.IsIn:
+		case community.IsIn:
 			c.In++
-		case who.IsOut:
+		case community.IsOut:
 			c.Out++
 		}
 		return err
 	}
 	for _, l := range []struct {
 		side string
-		c    *who.Counts
+		c    *community.Counts
 	}{{"/following", &e.Follows}, {"/followers", &e.Followers}} {
 		seen := 0
 		if err := n.Store.Accounts.Edges(sl, d.Key+partition.Key(l.side), "", func(x store.Edge) (bool, error) {
@@ -137,5 +138,5 @@ func (n Known) Followed(k partition.Key) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return word == "" || word == who.IsIn || n.Rules.Follow == Everybody, nil
+	return word == "" || word == community.IsIn || n.Rules.Follow == Everybody, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/text/language"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -30,7 +30,7 @@ type Person struct {
 	// Langs counts the languages that the posts read so far declare.
 	Langs map[string]int
 	Texts []string // that it wrote, the newest first; as many as a judge looks at
-	Edges who.Edges
+	Edges community.Edges
 }
 
 // Rules say who belongs. A person's list goes before every other evidence.
@@ -45,8 +45,8 @@ type Rules struct {
 	// Country is the country of a place as people write it, "" when it cannot be told. nil = no place counts.
 	Country func(text string) string
 	// Judge weighs all that this peer knows of somebody in place of the declared places and languages:
-	// who.Judge.Judge. nil = those.
-	Judge func(who.Profile, []string, who.Edges) who.Verdict
+	// community.Judge.Judge. nil = those.
+	Judge func(community.Profile, []string, community.Edges) community.Verdict
 	// Community names what the rules hold people against, with its version. What was judged
 	// by another is judged again.
 	Community string
@@ -79,16 +79,17 @@ func (r *Rules) known() bool {
 }
 
 // verdict is whether p belongs.
-func (r *Rules) verdict(p Person) who.Verdict {
+func (r *Rules) verdict(p Person) community.Verdict {
 	switch {
 	case r.Exclude[p.Key]:
-		return who.Verdict{Verdict: who.IsOut,
-			Evidence: []who.Evidence{{Kind: "exclusion", Text: "on the exclude list"}}}
+		return community.Verdict{Verdict: community.IsOut,
+			Evidence: []community.Evidence{{Kind: "exclusion", Text: "on the exclude list"}}}
 	case r.Include[p.Key]:
-		return who.Verdict{Verdict: who.IsIn, Score: 1,
-			Evidence: []who.Evidence{{Kind: "seed", Text: "on the include list"}}}
+		return community.Verdict{Verdict: community.IsIn, Score: 1,
+			Evidence: []community.Evidence{{Kind: "seed", Text: "on the include list"}}}
 	case p.Seed:
-		return who.Verdict{Verdict: who.IsIn, Score: 1, Evidence: []who.Evidence{{Kind: "seed", Text: "a seed"}}}
+		return community.Verdict{Verdict: community.IsIn, Score: 1, Evidence: []community.Evidence{{Kind: "seed",
+			Text: "a seed"}}}
 	case r.Judge != nil:
 		return r.Judge(p.said(), p.Texts, p.Edges)
 	}
@@ -97,14 +98,14 @@ func (r *Rules) verdict(p Person) who.Verdict {
 
 // follows says whether somebody with that verdict is followed, in, is not, out, or may be, undecided.
 // overruled: it is a person's word.
-func (r *Rules) follows(v who.Verdict, p Person, overruled bool) string {
+func (r *Rules) follows(v community.Verdict, p Person, overruled bool) string {
 	switch {
 	case r.Exclude[p.Key], r.Include[p.Key], overruled:
 		return v.Verdict
 	case p.Seed, r.Follow == Everybody:
-		return who.IsIn
+		return community.IsIn
 	case r.Follow != Community:
-		return who.IsOut
+		return community.IsOut
 	}
 	return v.Verdict
 }
@@ -114,15 +115,16 @@ const leastPosts = 10
 
 // declared judges by what p says of itself. Two tests, is and is not, as in TwitterEcho: one
 // positive decides, both or none leave it open.
-func (r *Rules) declared(p Person) who.Verdict {
-	v := who.Verdict{Verdict: who.IsUndecided, Score: 0.5, Evidence: []who.Evidence{}}
+func (r *Rules) declared(p Person) community.Verdict {
+	v := community.Verdict{Verdict: community.IsUndecided, Score: 0.5, Evidence: []community.Evidence{}}
 	is, isNot := false, false
 	add := func(belongs bool, kind, format string, args ...any) {
 		weight := -1.0
 		if is, isNot = is || belongs, isNot || !belongs; belongs {
 			weight = 1
 		}
-		v.Evidence = append(v.Evidence, who.Evidence{Kind: kind, Text: fmt.Sprintf(format, args...), Weight: weight})
+		v.Evidence = append(v.Evidence, community.Evidence{Kind: kind, Text: fmt.Sprintf(format, args...),
+			Weight: weight})
 	}
 	if r.Country != nil && len(r.Countries) > 0 {
 		for _, text := range p.Profile.Declared {
@@ -142,16 +144,16 @@ func (r *Rules) declared(p Person) who.Verdict {
 		if all >= leastPosts {
 			add(2*ours >= all, "language", "%d of %d posts declare %s", ours, all, strings.Join(r.Langs, ", "))
 		} else {
-			v.Ask = []who.Ask{{What: who.AskTexts, Value: 0.5}}
+			v.Ask = []community.Ask{{What: community.AskTexts, Value: 0.5}}
 		}
 	}
 	switch {
 	case is && !isNot:
-		v.Verdict, v.Score = who.IsIn, 1
+		v.Verdict, v.Score = community.IsIn, 1
 	case isNot && !is:
-		v.Verdict, v.Score = who.IsOut, 0
+		v.Verdict, v.Score = community.IsOut, 0
 	}
-	if v.Verdict != who.IsUndecided {
+	if v.Verdict != community.IsUndecided {
 		v.Ask = nil
 	}
 	return v

@@ -6,22 +6,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/echo-node/echo-node/crawler/focus/who"
+	"github.com/echo-node/echo-node/crawler/judge/community"
 	"github.com/echo-node/echo-node/crawler/social/account"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
 
-// said is what p says of itself, in the words of package who.
-func (p Person) said() who.Profile {
+// said is what p says of itself, in the words of package community.
+func (p Person) said() community.Profile {
 	r := p.Profile
-	out := who.Profile{ID: string(p.Key), Name: r.Title, Handle: r.Author, Bio: r.Text, Lang: r.Lang, URL: r.URL,
+	out := community.Profile{ID: string(p.Key), Name: r.Title, Handle: r.Author, Bio: r.Text, Lang: r.Lang, URL: r.URL,
 		Bot: slices.Contains(r.Flags, "bot")}
 	if len(r.Declared) > 0 {
 		out.Location = r.Declared[0]
 	}
 	for _, f := range r.Fields {
-		out.Fields = append(out.Fields, who.Field{Name: f.Name, Value: f.Value})
+		out.Fields = append(out.Fields, community.Field{Name: f.Name, Value: f.Value})
 	}
 	for _, l := range r.Links {
 		if u := l.Key.URL(); u != "" { // where it leads tells more than which server the account is at
@@ -54,7 +54,7 @@ func (r *Rules) Weigh(p Person, had *store.Record, overrides []store.Override, j
 	if err != nil {
 		return nil, "", err // strings and numbers are JSON
 	}
-	var verdict who.Verdict
+	var verdict community.Verdict
 	at := now
 	if had != nil && had.Verdict != nil && (had.Verdict.Override == nil || had.Verdict.Judged != nil) &&
 		j.Known == sum {
@@ -62,9 +62,10 @@ func (r *Rules) Weigh(p Person, had *store.Record, overrides []store.Override, j
 		verdict.Ask = j.Ask
 	} else {
 		verdict = r.verdict(p)
-		if verdict.Verdict == who.IsUndecided && verdict.Score >= who.Stay && had != nil && had.Verdict != nil &&
-			had.Verdict.By == r.Community && ofJudge(had.Verdict).Verdict == who.IsIn {
-			verdict.Verdict, verdict.Ask = who.IsIn, nil
+		if verdict.Verdict == community.IsUndecided && verdict.Score >= community.Stay && had != nil &&
+			had.Verdict != nil &&
+			had.Verdict.By == r.Community && ofJudge(had.Verdict).Verdict == community.IsIn {
+			verdict.Verdict, verdict.Ask = community.IsIn, nil
 		}
 		j.Ask = verdict.Ask
 	}
@@ -89,7 +90,7 @@ func LastSaid(all []store.Override) time.Time {
 }
 
 // kept is a judge's verdict as it is stored.
-func kept(v who.Verdict, community string, at time.Time) *store.Verdict {
+func kept(v community.Verdict, community string, at time.Time) *store.Verdict {
 	out := &store.Verdict{V: store.VerdictVersion, Verdict: v.Verdict, Score: v.Score, By: community, At: at}
 	for _, e := range v.Evidence {
 		out.Evidence = append(out.Evidence, store.Evidence(e))
@@ -98,17 +99,17 @@ func kept(v who.Verdict, community string, at time.Time) *store.Verdict {
 }
 
 // ofJudge is what the judge alone says in a stored verdict.
-func ofJudge(v *store.Verdict) who.Verdict {
-	out := who.Verdict{Verdict: v.Verdict, Score: v.Score, Evidence: []who.Evidence{}}
+func ofJudge(v *store.Verdict) community.Verdict {
+	out := community.Verdict{Verdict: v.Verdict, Score: v.Score, Evidence: []community.Evidence{}}
 	said := v.Evidence
 	if v.Override != nil {
-		if out.Verdict, out.Score = who.IsUndecided, 0.5; v.Judged != nil {
+		if out.Verdict, out.Score = community.IsUndecided, 0.5; v.Judged != nil {
 			out.Verdict, out.Score = v.Judged.Verdict, v.Judged.Score
 		}
 		said = said[min(1, len(said)):]
 	}
 	for _, e := range said {
-		out.Evidence = append(out.Evidence, who.Evidence(e))
+		out.Evidence = append(out.Evidence, community.Evidence(e))
 	}
 	return out
 }
@@ -118,12 +119,12 @@ func Overruled(k partition.Key, v *store.Verdict, all []store.Override) *store.V
 	if len(all) == 0 || all[len(all)-1].Verdict == "" {
 		return v
 	}
-	var o who.Overrides
+	var o community.Overrides
 	last := all[len(all)-1]
-	if o.Add(who.Override{ID: string(k), Verdict: last.Verdict, By: last.By, Why: last.Why, At: last.At}) != nil {
+	if o.Add(community.Override{ID: string(k), Verdict: last.Verdict, By: last.By, Why: last.Why, At: last.At}) != nil {
 		return v // the store has checked it
 	}
-	judge := who.Verdict{Verdict: who.IsUndecided, Score: 0.5}
+	judge := community.Verdict{Verdict: community.IsUndecided, Score: 0.5}
 	out := &store.Verdict{At: last.At}
 	if v != nil {
 		judge, out = ofJudge(v),
@@ -149,15 +150,15 @@ func Overrule(r *store.Record, all []store.Override) {
 }
 
 // Mistakes is how the judge stands against persons' words, of records that have both.
-func Mistakes(records []store.Record) who.Report {
-	var o who.Overrides
-	judged := map[string]who.Verdict{}
+func Mistakes(records []store.Record) community.Report {
+	var o community.Overrides
+	judged := map[string]community.Verdict{}
 	for _, r := range records {
 		if r.Verdict == nil || r.Verdict.Override == nil {
 			continue
 		}
 		x := r.Verdict.Override
-		if o.Add(who.Override{ID: string(r.Key), Verdict: x.Verdict, By: x.By, Why: x.Why, At: x.At}) == nil &&
+		if o.Add(community.Override{ID: string(r.Key), Verdict: x.Verdict, By: x.By, Why: x.Why, At: x.At}) == nil &&
 			r.Verdict.Judged != nil {
 			judged[string(r.Key)] = ofJudge(r.Verdict)
 		}

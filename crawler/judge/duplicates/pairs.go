@@ -1,0 +1,298 @@
+package duplicates
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Ref names a text in the order in which texts may represent a group.
+type Ref struct {
+	Time int64  `json:"time"`
+	ID   string `json:"id"`
+}
+
+// Before says whether r may represent s: earlier, then the shorter id (numeric
+// ids grow with time), then the smaller.
+func (r Ref) Before(s Ref) bool { return r.compare(s) < 0 }
+
+func (r Ref) compare(s Ref) int {
+	return cmp.Or(cmp.Compare(r.Time, s.Time), cmp.Compare(len(r.ID), len(s.ID)), strings.Compare(r.ID, s.ID))
+}
+
+// Pair is two texts that Compare calls copies; A is before B.
+type Pair struct {
+	A, B Ref
+	Match
+}
+
+// Ref is p's place in the order.
+func (p Print) Ref() Ref { return Ref{p.Time, p.ID} }
+
+// Match compares p with what the bucket b holds and appends the pairs to dst. A
+// block of the fingerprint pairs only texts whose whole fingerprints are near:
+// what else meets in it meets by chance, and who has all texts would not look
+// there. A bucket needs to hold one Print of each set of Same texts only: drop p
+// when one of its pairs says Same and p is not the earlier of the two.
+func (o Options) Match(dst []Pair, b Bucket, p Print, held []Print) []Pair {
+	o = o.withDefaults()
+	for i := range held {
+		m, ok := o.compare(&p, &held[i])
+		if ok && (m.Same || !b.block() || Distance(p.Bits, held[i].Bits) <= o.Distance) {
+			dst = append(dst, newPair(p.Ref(), held[i].Ref(), m))
+		}
+	}
+	return dst
+}
+
+func newPair(a, b Ref, m Match) Pair {
+	if b.Before(a) {
+		a, b = b, a
+	}
+	return Pair{a, b, m}
+}
+
+// Pairs finds the pairs of prints that meet in a bucket which owns accepts (nil:
+// all), each at most once. Of Same texts only the pairs with the earliest are
+// among them, and only the earliest is compared with others. The pairs that any
+// number of owners find, each given all prints of its buckets, are together
+// those that one finds who owns every bucket. prints is sorted in place.
+func (o Options) Pairs(prints []Print, owns func(Bucket) bool) []Pair {
+	found := o.withDefaults().links(prints, owns)
+	out := make([]Pair, 0, len(found))
+	for _, l := range found {
+		out = append(out, Pair{prints[l.a].Ref(), prints[l.b].Ref(), l.Match})
+	}
+	return out
+}
+
+// link is a Pair by position, a < b.
+type link struct {
+	a, b int32
+	Match
+}
+
+// finder looks for the links among prints, which are in order.
+type finder struct {
+	Options
+	prints []Print
+	owns   func(Bucket) bool
+	heads  []int32 // the earliest of each set of Same texts, in order
+	links  []link
+}
+
+func (o Options) links(prints []Print, owns func(Bucket) bool) []link {
+	slices.SortFunc(prints, func(p, q Print) int {
+		return cmp.Or(p.Ref().compare(q.Ref()), cmp.Compare(p.Content, q.Content), cmp.Compare(p.Bits, q.Bits))
+	})
+	f := finder{Options: o, prints: prints, owns: owns}
+	f.foldSame()
+	f.nearBits()
+	if !o.Paper {
+		f.bands()
+	}
+	slices.SortFunc(f.links, func(k, l link) int { return cmp.Or(cmp.Compare(k.a, l.a), cmp.Compare(k.b, l.b)) })
+	return slices.CompactFunc(f.links, func(k, l link) bool { return k.a == l.a && k.b == l.b })
+}
+
+// compare links the texts at a and b if they are copies.
+func (f *finder) compare(a, b int32) {
+	if m, ok := f.Options.compare(&f.prints[a], &f.prints[b]); ok {
+		f.links = append(f.links, link{min(a, b), max(a, b), m})
+	}
+}
+
+// keyed is a text and the value by which it is put beside others.
+type keyed struct {
+	key uint64
+	at  int32
+}
+
+// runs sorts entries and calls yield for each run of two or more of one key.
+func runs(entries []keyed, yield func(key uint64, run []keyed)) {
+	slices.SortFunc(entries, func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
+	for from := 0; from < len(entries); {
+		to := from + 1
+		for to < len(entries) && entries[to].key == entries[from].key {
+			to++
+		}
+		if to > from+1 {
+			yield(entries[from].key, entries[from:to])
+		}
+		from = to
+	}
+}
+
+// foldSame links every text to the earliest Same one, by hash, in linear time:
+// a hundred thousand equal texts cost a hundred thousand comparisons.
+func (f *finder) foldSame() {
+	entries := make([]keyed, 0, len(f.prints))
+	var buf []byte
+	var key uint64
+	for i := range f.prints {
+		p := &f.prints[i]
+		if p.Features == 0 {
+			continue
+		}
+		key, buf = p.same(p.Features < f.MinTokens, buf)
+		entries = append(entries, keyed{key, int32(i)})
+	}
+	copied := make([]bool, len(f.prints))
+	runs(entries, func(_ uint64, run []keyed) {
+		for _, e := range run[1:] {
+			before := len(f.links)
+			f.compare(run[0].at, e.at)
+			copied[e.at] = len(f.links) > before
+		}
+	})
+	for i := range f.prints {
+		if p := &f.prints[i]; !copied[i] && p.Features >= f.MinTokens && p.Features > 0 {
+			f.heads = append(f.heads, int32(i))
+		}
+	}
+	f.links = slices.DeleteFunc(f.links, func(l link) bool { return !f.ownsSame(l.a) })
+}
+
+// ownsSame says whether one of the buckets of the text at a is owned here.
+func (f *finder) ownsSame(a int32) bool {
+	return f.owns == nil || slices.ContainsFunc(f.Buckets(nil, f.prints[a]), f.owns)
+}
+
+// nearBits compares the heads whose fingerprints are near.
+func (f *finder) nearBits() {
+	entries := make([]keyed, 0, len(f.heads))
+	for _, h := range f.heads {
+		entries = append(entries, keyed{f.prints[h].Bits, h})
+	}
+	var distinct []uint64
+	holders := make(map[uint64][]keyed) // where more than one
+	runs(entries, func(key uint64, run []keyed) { holders[key] = run })
+	for i, e := range entries { // sorted by runs
+		if i == 0 || e.key != entries[i-1].key {
+			distinct = append(distinct, e.key)
+		}
+	}
+	at := func(bits uint64) []keyed {
+		if run, ok := holders[bits]; ok {
+			return run
+		}
+		i, _ := slices.BinarySearchFunc(entries, bits, func(e keyed, b uint64) int { return cmp.Compare(e.key, b) })
+		return entries[i : i+1]
+	}
+	for key, run := range holders {
+		if f.ownsBlock(key, key) {
+			f.crowd(run)
+		}
+	}
+	Near(distinct, f.Distance, func(i, j int) {
+		if f.ownsBlock(distinct[i], distinct[j]) {
+			f.between(at(distinct[i]), at(distinct[j]))
+		}
+	})
+}
+
+// ownsBlock says whether a block in which the fingerprints p and q meet is owned.
+func (f *finder) ownsBlock(p, q uint64) bool {
+	if f.owns == nil {
+		return true
+	}
+	for i, b := range divide([]span{{0, 64}}, f.Distance+1) {
+		if b.equal(p, q) && f.owns(bucket(tableBlock+i, b[0].of(p))) {
+			return true
+		}
+	}
+	return false
+}
+
+// bands compares the heads that meet in a band of the min-hash.
+func (f *finder) bands() {
+	entries := make([]keyed, 0, len(f.heads))
+	var features []uint32
+	for i := range Bands {
+		entries = entries[:0]
+		for _, h := range f.heads {
+			features = minFeatures(features[:0], f.prints[h].Units)
+			entries = append(entries, keyed{uint64(bucket(tableBand+i, band(features, i))), h})
+		}
+		runs(entries, func(key uint64, run []keyed) {
+			if f.owns == nil || f.owns(Bucket(key)) {
+				f.crowd(run)
+			}
+		})
+	}
+}
+
+// Limits of a bucket in which every text is compared with every other; beyond,
+// each is compared with its neighbours in several orders that put copies close.
+const (
+	fullBucket = 512
+	neighbours = 48
+)
+
+// crowd compares the texts of one bucket. What it does depends on the bucket's
+// content only, so that it is the same whoever owns it.
+func (f *finder) crowd(run []keyed) {
+	if len(run) <= fullBucket {
+		for i, x := range run {
+			for _, y := range run[i+1:] {
+				f.compare(x.at, y.at)
+			}
+		}
+		return
+	}
+	sorted := slices.Clone(run)
+	for _, order := range f.orders() {
+		for i, e := range sorted {
+			sorted[i].key = order(&f.prints[e.at])
+		}
+		slices.SortFunc(sorted,
+			func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
+		for i, x := range sorted {
+			for _, y := range sorted[i+1 : min(len(sorted), i+1+neighbours)] {
+				f.compare(x.at, y.at)
+			}
+		}
+	}
+}
+
+// orders are ways to sort the texts of a crowded bucket: by the first words, the
+// last, and two quarters of the fingerprint. An edit leaves one of the ends alone.
+func (f *finder) orders() []func(*Print) uint64 {
+	ends := func(at func(units []Unit, i int) Unit) func(*Print) uint64 {
+		return func(p *Print) uint64 {
+			key := uint64(0)
+			for i := range 8 {
+				key <<= 8
+				if i < len(p.Units) {
+					key |= uint64(at(p.Units, i)>>unitClasses) & 0xff
+				}
+			}
+			return key
+		}
+	}
+	return []func(*Print) uint64{
+		ends(func(u []Unit, i int) Unit { return u[i] }),
+		ends(func(u []Unit, i int) Unit { return u[len(u)-1-i] }),
+		func(p *Print) uint64 { return p.Bits },
+		func(p *Print) uint64 { return p.Bits<<32 | p.Bits>>32 },
+	}
+}
+
+// between compares every text of one fingerprint with every text of another, or
+// where these are too many, all with the first of the other.
+func (f *finder) between(xs, ys []keyed) {
+	if len(xs)*len(ys) > fullBucket*fullBucket/2 {
+		for _, x := range xs {
+			f.compare(x.at, ys[0].at)
+		}
+		for _, y := range ys {
+			f.compare(xs[0].at, y.at)
+		}
+		return
+	}
+	for _, x := range xs {
+		for _, y := range ys {
+			f.compare(x.at, y.at)
+		}
+	}
+}

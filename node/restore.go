@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/echo-node/echo-node/dht"
-	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/backup"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/echo-node/echo-node/cmd/echo-node/diag"
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/dht"
@@ -100,7 +101,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program, g *globals) (err error) {
 	}
 	closeFiles()
 	dht.LogTo(p.libraryLog(g))
-	defer dumpOnQuit(p.stderr, c.Data, p.logger(g))()
+	defer diag.DumpOnQuit(p.stderr, c.Data, p.logger(g))()
 	dir := c.Data
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "echo-demo-"); err != nil {

@@ -18,10 +18,10 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
 )
 
 // What a peer of an older program kept is there with the program of today: each record, post, edge, capture,

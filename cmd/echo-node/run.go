@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/echo-node/echo-node/cmd/echo-node/diag"
 	"github.com/echo-node/echo-node/crawler/fetch"
 	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/dht"
@@ -96,8 +97,8 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	closeFiles()
 	log := p.logger(g)
 	dht.LogTo(p.libraryLog(g))
-	bindStdLog(log)
-	defer dumpOnQuit(p.stderr, c.Data, log)()
+	diag.BindStdLog(log)
+	defer diag.DumpOnQuit(p.stderr, c.Data, log)()
 	seeds, bad, err := readSeeds(c.Seed, c.Seeds, c.Strict)
 	if err != nil {
 		return err

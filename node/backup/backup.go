@@ -28,9 +28,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/echo-node/echo-node/store/engine"
-	"github.com/echo-node/echo-node/store/db"
 	"github.com/echo-node/echo-node/store"
+	"github.com/echo-node/echo-node/store/db"
+	"github.com/echo-node/echo-node/store/engine"
 )
 
 const (

@@ -134,7 +134,8 @@ func (h *Handover) plan(now time.Time) []move {
 		if !stays || learning {
 			moving++
 		}
-		if m.owner != c.Owner && !leaving && h.o.Store.Log.LogHead(s) > 0 && now.Sub(h.o.Crawler.Since(s)) < ownerStays {
+		if m.owner != c.Owner && !leaving && h.o.Store.Log.LogHead(s) > 0 &&
+			now.Sub(h.o.Crawler.Since(s)) < ownerStays {
 			continue
 		}
 		if !stays && (!learning || leaving) {

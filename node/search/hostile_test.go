@@ -159,7 +159,8 @@ func TestExportOfCaptures(t *testing.T) {
 	rng := rand.NewChaCha8([32]byte{})
 	keys := []partition.Key{mustKey(t, "http://a.example/1"), mustKey(t, "http://a.example/2"),
 		mustKey(t, "http://b.example/1")}
-	if _, err := n.store.Queue.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}}, now); err != nil {
+	if _, err := n.store.Queue.Admit([]store.Admission{{Key: keys[0]}, {Key: keys[1]}, {Key: keys[2]}},
+		now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {

@@ -1,4 +1,6 @@
-package main
+// Package diag writes what a running process says about itself: the stacks of all goroutines on
+// SIGQUIT, and what libraries write to the standard logger.
+package diag
 
 import (
 	"fmt"
@@ -19,10 +21,10 @@ const (
 	maxStackFiles = 5        // dumps kept in a data directory, the newest ones
 )
 
-// dumpOnQuit makes SIGQUIT write the stacks of all goroutines to w and, unless dir is "", to a
+// DumpOnQuit makes SIGQUIT write the stacks of all goroutines to w and, unless dir is "", to a
 // file in dir. The process continues. stop ends this. Other commands end on SIGQUIT, like all
 // Go programs. Windows has no such signal.
-func dumpOnQuit(w io.Writer, dir string, log *slog.Logger) (stop func()) {
+func DumpOnQuit(w io.Writer, dir string, log *slog.Logger) (stop func()) {
 	quit := make(chan os.Signal, 1) // several signals during a dump count as one
 	ended := make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)

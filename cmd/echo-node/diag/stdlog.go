@@ -1,4 +1,4 @@
-package main
+package diag
 
 import (
 	"log"
@@ -22,8 +22,8 @@ type stdLog struct {
 	limit *rate.Limiter
 }
 
-// bindStdLog sends the lines of the standard logger to l, shortened and limited in number.
-func bindStdLog(l *slog.Logger) {
+// BindStdLog sends the lines of the standard logger to l, shortened and limited in number.
+func BindStdLog(l *slog.Logger) {
 	log.SetFlags(0)
 	log.SetOutput(newStdLog(l))
 }

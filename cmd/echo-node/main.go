@@ -118,8 +118,9 @@ func (p *program) run(ctx context.Context, args []string) (code int) {
 	}()
 	kctx, err := k.Parse(args)
 	if err != nil {
-		if slices.Contains(args, "query") && strings.Contains(err.Error(), "unknown flag") {
-			err = fmt.Errorf("%w; put -- before a word to leave out: echo-node query vector -- -boost", err)
+		if slices.Contains(args, "query") &&
+			(strings.Contains(err.Error(), "unknown flag") || strings.Contains(err.Error(), "unexpected argument")) {
+			err = fmt.Errorf("%w; put -- before the words: echo-node query -- vector -boost", err)
 		}
 		return p.fail(&usageError{err}, slices.Contains(args, "--json"))
 	}

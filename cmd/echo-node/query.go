@@ -13,7 +13,7 @@ import (
 type queryCmd struct {
 	client
 	filter
-	Words   []string      `arg:"" name:"words" help:"What to search for. A hit has all the words. \"a phrase\" is found as a whole. -word excludes hits with the word; write -- before it."`
+	Words   []string      `arg:"" name:"words" help:"What to search for. A hit has all the words. \"a phrase\" is found as a whole. -word excludes hits with the word; write -- before all words then."`
 	Limit   int           `default:"10" help:"Number of hits, at most 1000."`
 	Cursor  string        `help:"Continue after the last answer."`
 	Unfold  bool          `help:"Show each copy as a hit of its own, instead of below the best one."`
@@ -25,7 +25,7 @@ func (queryCmd) Help() string {
 	return `Examples:
   echo-node query autocarro porto --lang pt --json
   echo-node query guerra --scope 1939..1945 --near Lisboa --radius 100
-  echo-node query vector '"shared memory"' -- -boost
+  echo-node query --limit 50 -- vector '"shared memory"' -boost
 
 A word is found as a whole and by the parts that signs and capitals make: org finds
 www.boost.org. The answer ends with notes on what of the query was not understood.

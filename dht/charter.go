@@ -80,7 +80,7 @@ func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []s
 	if err := errors.Join(errs...); err != nil {
 		return partition.Charter{}, err
 	}
-	return partition.Charter{}, errors.New("the join addresses name nobody but this peer")
+	return partition.Charter{}, errors.New("the join addresses name only this peer")
 }
 
 // askCharter asks one peer, and checks the signature.

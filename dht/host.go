@@ -80,7 +80,7 @@ func newHost(o Options, listen []string, g *guard.Guard) (host.Host, error) {
 	// port that is taken wants to know. Of the default ones any will do: there
 	// may be no IPv6.
 	if got := h.Network().ListenAddresses(); !slices.Equal(listen, defaultListen()) && len(got) < len(listen) {
-		return nil, errors.Join(fmt.Errorf("listen on %v: only %v could be had", listen, got), h.Close())
+		return nil, errors.Join(fmt.Errorf("listen on %v: only %v worked", listen, got), h.Close())
 	}
 	return h, nil
 }

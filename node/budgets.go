@@ -70,7 +70,7 @@ func roundMetrics(all []api.Round) (out []api.Metric) {
 		gauge("echo_round_posts", "Kept posts that are looked at again, of what was visited since the start.",
 			float64(r.Posts))
 		gauge("echo_round_seconds", "Time in which each of them is looked at once.", r.Period)
-		gauge("echo_round_late", "Accounts and timelines whose round takes more than twice as long as it should.",
+		gauge("echo_round_late", "Accounts and timelines whose round takes more than twice its time.",
 			float64(r.Late))
 	}
 	return out

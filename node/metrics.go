@@ -60,7 +60,7 @@ func (n *Node) metrics() []api.Metric {
 		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.",
 			n.replicated.Repaired.Load()),
 		counter("echo_agreement_strangers_total",
-			"Replica sets of slices that hosts which are no members told since the start: they are not heard.",
+			"Replica sets that hosts without membership sent since the start. They are ignored.",
 			n.replicated.WordsUnheard.Load()),
 		counter("echo_agreement_hearsay_total",
 			"Replica sets taken since the start from the peers that they name, as the replicas before are gone.",
@@ -98,7 +98,7 @@ func labelledMetrics(s api.Status) (out []api.Metric) {
 			Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
 	}
 	out = append(out, api.Metric{Name: "echo_dead_share",
-		Help: "Share of the records whose page was gone or did not answer when it was looked at last.", Kind: "gauge",
+		Help: "Share of the records whose page was gone or did not answer at its last visit.", Kind: "gauge",
 		Value: s.Dead})
 	for outcome, k := range s.Revisits {
 		out = append(out, api.Metric{Name: "echo_revisits_total",
@@ -116,7 +116,7 @@ func labelledMetrics(s api.Status) (out []api.Metric) {
 			Value: float64(s.Languages[l]), Labels: map[string]string{"lang": l}})
 	}
 	for what, k := range s.Hints {
-		out = append(out, api.Metric{Name: "echo_hints_total", Help: "Hints of sitemaps and feeds that a page changed after it was fetched, since the start: heard, followed, and by the visit after them right or wrong.", Kind: "counter", Value: float64(k), Labels: map[string]string{"what": what}})
+		out = append(out, api.Metric{Name: "echo_hints_total", Help: "Hints of sitemaps and feeds that a page changed after its fetch, since the start: received, followed, and right or wrong by the next visit.", Kind: "counter", Value: float64(k), Labels: map[string]string{"what": what}})
 	}
 	for _, l := range s.Limits {
 		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.",

@@ -45,7 +45,7 @@ func (c Commit) Check(site partition.Site) error {
 	}
 	if c.Site != nil {
 		if c.Site.Site != site {
-			bad("the site state is of %s, the key of %s", c.Site.Site, site)
+			bad("the site state belongs to %s, the key to %s", c.Site.Site, site)
 		} else if err := c.Site.Check(); err != nil {
 			errs = append(errs, err)
 		}

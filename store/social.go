@@ -175,7 +175,7 @@ const (
 	GapCut         = "cut"         // more was there than could be fetched: a cap of the service or of ours
 	GapLimited     = "limited"     // refused by a rate limit
 	GapUnreachable = "unreachable" // the server did not answer
-	GapExpired     = "expired"     // the server has it no more
+	GapExpired     = "expired"     // the server does not have it any more
 	GapIncomplete  = "incomplete"  // a list or timeline that is known not to be whole
 )
 

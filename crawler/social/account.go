@@ -202,7 +202,7 @@ func (v *visit) stays(p account.Person) (bool, error) {
 		v.b.Leave("moved", "moved to "+p.Moved, account.Ended)
 		return true, nil
 	case p.Protected:
-		v.b.Gap(store.GapSkipped, "protected: its posts are for whom it lets follow")
+		v.b.Gap(store.GapSkipped, "protected: only followers that it accepts see its posts")
 		v.b.Leave("protected", "protected", account.Outsiders)
 		return true, nil
 	}

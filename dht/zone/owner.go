@@ -56,7 +56,7 @@ const (
 var errElsewhere = errors.New("not to be asked")
 
 // ErrNoOwner says that nobody owns a slice, as far as could be found out.
-var ErrNoOwner = errors.New("nobody is found to own the slice")
+var ErrNoOwner = errors.New("no owner of the slice was found")
 
 // Owner is who owns a slice of another zone, as members of that zone say.
 type Owner struct {

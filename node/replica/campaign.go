@@ -325,7 +325,7 @@ func (e *Elections) adoptOrphans(now time.Time, met meetings) error {
 	if len(orphans) == 0 {
 		return nil
 	}
-	e.o.Logger.Warn("adopting slices whose replicas are gone", "slices", len(orphans))
+	e.o.Logger.Warn("taking slices over whose replicas are gone", "slices", len(orphans))
 	return e.agreement.Decide(func() {
 		for s, c := range orphans {
 			e.o.Quorum.Adopt(s, c)

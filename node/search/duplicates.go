@@ -89,7 +89,7 @@ func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 			return err
 		}
 		if !s.has(sl) {
-			return errors.New("its copy is of a slice that it does not answer for")
+			return errors.New("its copy belongs to a slice that it does not answer for")
 		}
 		if len(c.Print) > 0 {
 			if f.fingerprint, err = duplicates.DecodePrint(c.Print); err != nil {

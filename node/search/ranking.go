@@ -102,7 +102,7 @@ func (r *ranking) takeHits(q question, a *wire.QueryAnswer) error {
 			return err
 		}
 		if !s.has(sl) {
-			return errors.New("its hit is of a slice that it does not answer for")
+			return errors.New("its hit belongs to a slice that it does not answer for")
 		}
 		if a := r.q.After; a != nil && !(afterward{a.Score, partition.Key(a.Key), a.Post}).before(x) {
 			return fmt.Errorf("its version knows no page beyond the first %d hits", MaxHits)

@@ -232,7 +232,7 @@ func (ix *Index) open() (err error) {
 // reset removes the index and makes it anew, empty. Callers hold step, and
 // none searches: they hold mu, or are Open.
 func (ix *Index) reset(reason error) error {
-	ix.log.Warn("index: made anew from the store", "dir", ix.dir, "reason", reason)
+	ix.log.Warn("index: built again from the store", "dir", ix.dir, "reason", reason)
 	if ix.scorch != nil {
 		if err := ix.scorch.Close(); err != nil {
 			ix.log.Warn("index: close", "dir", ix.dir, "error", err)

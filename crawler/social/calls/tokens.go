@@ -80,7 +80,7 @@ func (t *Tokens) tokenSites() error {
 	}
 	var had []partition.Site
 	if err == nil && strictjson.Unmarshal(b, &had) != nil {
-		t.log.Warn("which sites there were tokens for is not known any more")
+		t.log.Warn("the list of sites with tokens cannot be read any more")
 	}
 	t.sites = append(slices.Collect(maps.Keys(t.by)), had[:min(len(had), maxTokenSites)]...)
 	slices.Sort(t.sites)

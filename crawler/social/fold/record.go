@@ -103,7 +103,8 @@ func (b *Batch) read(id string, r store.Record) {
 // Tombstone is a post that its server says is not there any more.
 func (b *Batch) Tombstone(uri, id string) store.Record {
 	r := b.NewRecord(store.KindPost)
-	r.Post, r.ID, r.Deleted, r.Status, r.Reason = uri, id, true, http.StatusNotFound, "the server has it no more"
+	r.Post, r.ID, r.Deleted, r.Status, r.Reason = uri, id, true, http.StatusNotFound,
+		"the server does not have it any more"
 	if r.Key.Service() == "bluesky" { // the URI names it, whatever its version
 		r.ID = ""
 	}

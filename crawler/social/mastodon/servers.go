@@ -81,7 +81,7 @@ func (s *Servers) Get(host string, now time.Time) (info client.Server, known boo
 		return client.Server{}, false, err
 	}
 	if info, err = client.DecodeServer(b); err != nil {
-		s.log.Warn("what was known of a server is found out anew", "server", host, "err", err)
+		s.log.Warn("what is known of a server is looked up again", "server", host, "err", err)
 		return client.Server{}, false, nil
 	}
 	s.remember(host, info)

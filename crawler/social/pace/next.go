@@ -99,7 +99,7 @@ func (p *Pace) Next(a Account) (at time.Time, why string, err error) {
 	}
 	if a.Trusted {
 		a.State.Plain = a.together(wait)
-		wait, scarce = min(TrustedLess*wait, max(p.Most, wait)), scarce+", as a stream tells of what it posts"
+		wait, scarce = min(TrustedLess*wait, max(p.Most, wait)), scarce+", because a stream reports its posts"
 	}
 	why = fmt.Sprintf("posted every %s of late, again after %s%s", Brief(gap), Brief(wait), scarce)
 	return a.together(wait), why, nil

@@ -333,7 +333,7 @@ func (l *Look) roundGap(to time.Time, left int) {
 	reason := fmt.Sprintf("%d posts were not looked at since then: what of them was edited or deleted may not be known",
 		left)
 	if !to.IsZero() {
-		reason = "posts were not looked at for so long; all are by now"
+		reason = "posts waited too long for a look; all have had it now"
 	}
 	l.Batch.Gaps = append(l.Batch.Gaps, store.Gap{Source: l.Due.Key.Service(), From: r.Began, To: to,
 		What: store.GapSkipped, Reason: reason, At: l.Now})

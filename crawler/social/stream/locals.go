@@ -140,7 +140,8 @@ func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 		return nil, err
 	}
 	if err := strictjson.Unmarshal(b, &x.no); err != nil || x.no.Until.After(now.Add(refusedFor)) {
-		l.s.o.Calls.Logger.Warn("why a server has no stream for us is found out anew", "server", host, "err", err)
+		l.s.o.Calls.Logger.Warn("the reason why a server has no stream for this peer is looked up again", "server", host,
+			"err", err)
 		x.no = refusal{}
 	}
 	x.at.Why = service.Line(x.no.Why, 200)
@@ -174,7 +175,7 @@ func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Peer, x *local)
 			}
 			return l.s.o.Store.SetMeta(x.row(), b)
 		case ctx.Err() == nil && own.Err() != nil:
-			x.ended("nobody of it is followed here, or more of other servers")
+			x.ended("no account of it is followed here, or other servers have more followed accounts")
 			return nil
 		}
 		return err

@@ -46,7 +46,7 @@ const (
 )
 
 // errNoToken is why X is not asked.
-var errNoToken = errors.New("no token, without which X answers nobody: give one by --token-file")
+var errNoToken = errors.New("no token: X answers only requests with one; give it with --token-file")
 
 // Enter is of account.API.
 func (v *API) Enter(context.Context) error {

@@ -56,7 +56,7 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 	case errors.Is(err, store.ErrGap):
 		// It says that it has more than its owner's log: that can be no part of this
 		// log. A copy anew begins its log where this one is; the rows merge.
-		r.o.Logger.Warn("a replica's log is longer than its owner's; copying anew", "peer", l.peer, "slice", s, "its head",
+		r.o.Logger.Warn("a replica's log is longer than its owner's; copying the slice again", "peer", l.peer, "slice", s, "its head",
 			st.head, "ours", r.o.Store.Log.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):

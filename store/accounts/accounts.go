@@ -1,5 +1,5 @@
-// Package accounts keeps what a fetch of an account or a timeline brings beside the record:
-// posts, lists, gaps, overrides and checkpoints. They are items: rows of their Key whose
+// Package accounts stores what a fetch of an account or a timeline returns in addition to the
+// record: posts, lists, gaps, overrides and checkpoints. They are items: rows of their Key whose
 // states join in any order (store/format).
 package accounts
 
@@ -9,24 +9,25 @@ import (
 	"github.com/echo-node/echo-node/store/engine"
 )
 
-// Accounts reads items. Safe for concurrent use.
+// Accounts reads items. It is safe for concurrent use.
 type Accounts struct {
 	engine  *engine.Engine
 	archive *archive.Archive
 }
 
-// New is the items in e. The records beside them are in a.
+// New returns the items in e. The records of the same Keys are in a.
 func New(e *engine.Engine, a *archive.Archive) *Accounts { return &Accounts{engine: e, archive: a} }
 
 // Batch writes items.
 type Batch struct {
 	*archive.Batch
-	// Left are the files that a post or a profile named before this batch, Named those that one names in it.
+	// Left contains the files that a post or a profile named before this batch. Named contains the
+	// files that a post or a profile names in this batch.
 	Left, Named map[partition.Key]bool
 
 	s     *Accounts
-	items map[string][]byte // states of items written, by row
+	items map[string][]byte // states of the items that were written, by row
 }
 
-// Extend is b with what writes items.
+// Extend returns a Batch that adds its rows to b.
 func (s *Accounts) Extend(b *engine.Batch) *Batch { return &Batch{Batch: s.archive.Extend(b), s: s} }

@@ -1,6 +1,6 @@
 package accounts
 
-// TrialGone removes a row, for what this batch writes after that, too.
+// TrialGone deletes a row. Later reads in this batch do not see the row either.
 func (t *Batch) TrialGone(row []byte) error {
 	if t.items == nil {
 		t.items = map[string][]byte{}

@@ -8,9 +8,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Checkpoint is what the last Commit of k in sl (0: its hash slice) left for the
-// source to go on with, here or at the peer that had the slice then; nil when
-// there is nothing.
+// Checkpoint returns the data with which the source continues k in sl (0: its hash slice). The last
+// Commit of k stored it, here or at the peer that had the slice then. It is nil when there is none.
 func (s *Accounts) Checkpoint(sl partition.Slice, k partition.Key) ([]byte, error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err

@@ -8,8 +8,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Names notes that this batch has r in the place of old, either nil, for the files
-// of their account.
+// Names notes that r replaces old in this batch, for the files of their account. Either may be nil.
 func (t *Batch) Names(old, r *store.Record) {
 	if old != nil && len(old.Media) > 0 {
 		if t.Left == nil {
@@ -25,8 +24,8 @@ func (t *Batch) Names(old, r *store.Record) {
 	})
 }
 
-// PostsOf calls fn for the posts of k that may name files, as this batch leaves them,
-// until it answers false.
+// PostsOf calls fn for the posts of k that may name files, as this batch leaves them, until fn
+// returns false.
 func (t *Batch) PostsOf(id format.SiteID, k partition.Key, fn func(format.PostRow) (bool, error)) error {
 	prefix := format.ItemKey(format.TabPost, id, k)
 	more := true

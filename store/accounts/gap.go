@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// gap writes one of a commit.
+// gap writes one gap of a commit.
 func (t *Batch) gap(id format.SiteID, k partition.Key, g store.Gap, now time.Time) error {
 	if g.Key = k; g.At.IsZero() {
 		g.At = now
@@ -38,8 +38,8 @@ func (t *Batch) gap(id format.SiteID, k partition.Key, g store.Gap, now time.Tim
 	return t.Item(at, state)
 }
 
-// Gaps calls fn for the ledger of k in sl (0: its hash slice) in order of From,
-// until it answers false.
+// Gaps calls fn for the gaps of k in sl (0: its hash slice) in order of From, until fn returns
+// false.
 func (s *Accounts) Gaps(sl partition.Slice, k partition.Key, fn func(store.Gap) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (s *Accounts) Gaps(sl partition.Slice, k partition.Key, fn func(store.Gap) 
 	return s.gaps(p, format.After(p), fn)
 }
 
-// SliceGaps calls fn for the ledger of sl in order of site, Key and From, until it
-// answers false. from is the last Gap of the call before, the zero Gap at first.
+// SliceGaps calls fn for the gaps of sl in order of site, Key and From, until fn returns false.
+// from is the last Gap of the previous call, the zero Gap at first.
 func (s *Accounts) SliceGaps(sl partition.Slice, from store.Gap, fn func(store.Gap) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

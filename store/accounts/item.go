@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// State is that of an item as this batch leaves it so far; nil when there is none.
+// State returns the state of an item as this batch leaves it so far, or nil.
 func (t *Batch) State(id format.ItemID) ([]byte, error) {
 	row := id.Row()
 	if now, ok := t.items[string(row)]; ok {
@@ -26,7 +26,7 @@ func (t *Batch) State(id format.ItemID) ([]byte, error) {
 	return t.s.engine.Packer.OpenItem(id.Table, v)
 }
 
-// Item joins a state to what there is, and writes what that makes, if it is more.
+// Item joins the state now to the state that exists. It writes the result if that has changed.
 func (t *Batch) Item(id format.ItemID, now []byte) error {
 	old, err := t.State(id)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *Batch) Item(id format.ItemID, now []byte) error {
 	return nil
 }
 
-// TrimItems leaves the keep greatest of the items of k.
+// TrimItems keeps the keep greatest items of k and deletes the others.
 func (t *Batch) TrimItems(tab format.Table, id format.SiteID, k partition.Key, keep int) error {
 	prefix := format.ItemKey(tab, id, k)
 	var rows [][]byte
@@ -99,8 +99,8 @@ func (t *Batch) TrimItems(tab format.Table, id format.SiteID, k partition.Key, k
 	return nil
 }
 
-// DropItems forgets those of k and of its lists: k is placed in another slice
-// and fetched there. A list that is a Key of its own here goes its own way.
+// DropItems deletes the items of k and of its lists, because k is placed in another slice and
+// fetched there. A list stays when it is itself a Key with a row here.
 func (t *Batch) DropItems(id format.SiteID, k partition.Key) error {
 	keys := []partition.Key{k}
 	if k.Kind() == partition.KindAccount {
@@ -125,7 +125,7 @@ func (t *Batch) DropItems(id format.SiteID, k partition.Key) error {
 
 func (t *Batch) dropTable(tab format.Table, id format.SiteID, k partition.Key) error {
 	prefix := format.ItemKey(tab, id, k)
-	rows := map[string]bool{} // whether it is on disk
+	rows := map[string]bool{} // true = on disk
 	err := t.s.engine.Scan(prefix, format.After(prefix), func(key, _ []byte) (bool, error) {
 		rows[string(key)] = true
 		return true, nil
@@ -146,7 +146,7 @@ func (t *Batch) dropTable(tab format.Table, id format.SiteID, k partition.Key) e
 		if err != nil {
 			return err
 		}
-		n.Posts -= int64(len(rows)) // item counted those that are not on disk yet
+		n.Posts -= int64(len(rows)) // Item counted those that are not on disk yet
 		for row := range rows {
 			if err := t.ChangePost(k, row[len(prefix):]); err != nil {
 				return err
@@ -165,8 +165,8 @@ func (t *Batch) dropTable(tab format.Table, id format.SiteID, k partition.Key) e
 	return t.Nowhere(id.Slice, k)
 }
 
-// ItemsGone is told that all of sl goes: the index forgets its posts, and where
-// the Keys are is not known any more.
+// ItemsGone prepares the deletion of all of sl. It logs the posts as changes, so that the index
+// deletes them, and it deletes the rows that say where the Keys are.
 func (t *Batch) ItemsGone(sl partition.Slice) error {
 	for _, tab := range []format.Table{format.TabPost, format.TabWalk} {
 		p := format.SlicePrefix(tab, sl)

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// doubted is the end of the newest reading of list that found it to be that of another account, zero = none did.
+// doubted returns the end of the newest walk of list that found a list of another account, or zero.
 func (s *Accounts) doubted(id format.SiteID, list partition.Key) (at time.Time, err error) {
 	err = s.eachWalk(id, list, func(w store.Walk) (bool, error) {
 		if w.Ended && !w.Complete && (w.Why == store.WhyNotTheirs || w.Why == store.WhyDoubted) {
@@ -22,7 +22,7 @@ func (s *Accounts) doubted(id format.SiteID, list partition.Key) (at time.Time, 
 	return at, err
 }
 
-// list writes a page of a commit.
+// list writes one page of a commit.
 func (t *Batch) list(id format.SiteID, p store.ListPage, now time.Time) error {
 	if p.At.IsZero() {
 		p.At = now
@@ -72,7 +72,7 @@ func (t *Batch) list(id format.SiteID, p store.ListPage, now time.Time) error {
 			w.Why = store.Clip(p.Why, store.MaxHeader)
 		}
 	}
-	if had != nil { // a page later than those before, if in the same moment
+	if had != nil { // a page is later than those before, even in the same moment
 		if old, err := format.ParseWalk(wid, had); err != nil || !w.At.After(old.At) &&
 			!bytes.Equal(format.EncodeWalk(w), had) {
 			w.At = old.At.Add(store.Tick)
@@ -81,7 +81,7 @@ func (t *Batch) list(id format.SiteID, p store.ListPage, now time.Time) error {
 	return t.Item(wid, format.EncodeWalk(w))
 }
 
-// walks are the complete walks of list before this batch, and those in it.
+// walks returns the complete walks of list before this batch, and those in it.
 func (t *Batch) walks(id format.SiteID, list partition.Key) (format.Walks, error) {
 	out, err := t.s.walks(id, list)
 	if err != nil {
@@ -129,8 +129,8 @@ func (s *Accounts) eachWalk(id format.SiteID, list partition.Key, fn func(store.
 	})
 }
 
-// Walks calls fn for what is kept of the readings of list in sl (0: its hash
-// slice), in order of Began, until it answers false.
+// Walks calls fn for the stored walks of list in sl (0: its hash slice), in order of Began, until
+// fn returns false.
 func (s *Accounts) Walks(sl partition.Slice, list partition.Key, fn func(store.Walk) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -142,9 +142,9 @@ func (s *Accounts) Walks(sl partition.Slice, list partition.Key, fn func(store.W
 	return nil
 }
 
-// Edges calls fn for the accounts that were ever met in list in sl (0: its hash
-// slice), in order of To after from, until it answers false. The list as it was at
-// a time are those of which Edge.At is true.
+// Edges calls fn for all accounts that were ever seen in list in sl (0: its hash slice), in order
+// of To after from, until fn returns false. The list as it was at a time consists of the edges
+// whose Edge.At is true.
 func (s *Accounts) Edges(sl partition.Slice, list, from partition.Key, fn func(store.Edge) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -173,8 +173,8 @@ func (s *Accounts) Edges(sl partition.Slice, list, from partition.Key, fn func(s
 	return nil
 }
 
-// SliceLists calls fn for the lists of sl of which there is a walk, in order of
-// site and Key after from, until it answers false.
+// SliceLists calls fn for the lists of sl that have a walk, in order of site and Key after from,
+// until fn returns false.
 func (s *Accounts) SliceLists(sl partition.Slice, from partition.Key, fn func(partition.Key) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Overrides are what persons said of k in sl (0: its hash slice), in order.
+// Overrides returns what persons decided about k in sl (0: its hash slice), in order of time.
 func (s *Accounts) Overrides(sl partition.Slice, k partition.Key) ([]store.Override, error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -23,6 +23,7 @@ func (s *Accounts) Overrides(sl partition.Slice, k partition.Key) ([]store.Overr
 	return all, nil
 }
 
+// OverridesOf returns the overrides of k in order of time.
 func (s *Accounts) OverridesOf(id format.SiteID, k partition.Key) (all []store.Override, err error) {
 	p := format.ItemKey(format.TabOverride, id, k)
 	err = s.engine.Scan(p, format.After(p), func(key, value []byte) (bool, error) {

@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// post writes one of a commit. It was fetched just now, so it is later than what
-// there is, whatever the clock says; but an older copy of a post that was seen
-// deleted since stays out.
+// post writes one post of a commit. It was fetched just now, so it counts as later than the stored
+// one, whatever the clock says. There is one exception: an older copy of a post that was seen
+// deleted since is not written.
 func (t *Batch) post(id format.SiteID, r store.Record, now time.Time) error {
 	if r.FetchedAt.IsZero() {
 		r.FetchedAt = now
@@ -52,8 +52,8 @@ func (t *Batch) post(id format.SiteID, r store.Record, now time.Time) error {
 	return t.Item(at, state)
 }
 
-// Post is one post of k, its earlier versions included, and the slice that it is
-// in. ErrNotExist: there is none. A tombstone is a post (Record.Deleted).
+// Post returns one post of k with its earlier versions, and its slice. It returns ErrNotExist when
+// there is none. A tombstone is a post (Record.Deleted).
 func (s *Accounts) Post(k partition.Key, uri string) (store.Record, partition.Slice, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Record{}, 0, err
@@ -83,8 +83,8 @@ func (s *Accounts) Post(k partition.Key, uri string) (store.Record, partition.Sl
 	return r, id.Slice, nil
 }
 
-// Posts calls fn for the posts of k in sl (0: its hash slice), tombstones
-// included, in order of Record.Post after from, until it answers false.
+// Posts calls fn for the posts of k in sl (0: its hash slice), including tombstones, in order of
+// Record.Post after from, until fn returns false.
 func (s *Accounts) Posts(sl partition.Slice, k partition.Key, from string, fn func(store.Record) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -94,8 +94,8 @@ func (s *Accounts) Posts(sl partition.Slice, k partition.Key, from string, fn fu
 	return s.posts(k, lowerItem(p, from), format.After(p), fn)
 }
 
-// PostsOf counts the posts of k in sl (0: its hash slice), tombstones included, without reading them: most of them at
-// most.
+// PostsOf returns the number of posts of k in sl (0: its hash slice), including tombstones, but at
+// most most. It does not read the posts.
 func (s *Accounts) PostsOf(sl partition.Slice, k partition.Key, most int) (n int, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return 0, err
@@ -109,8 +109,8 @@ func (s *Accounts) PostsOf(sl partition.Slice, k partition.Key, most int) (n int
 	return n, err
 }
 
-// SlicePosts calls fn for the posts of sl in order of site, Key and Post, those
-// after the post from of k, until it answers false; k "" begins.
+// SlicePosts calls fn for the posts of sl in order of site, Key and Post, until fn returns false.
+// It starts after the post from of k, or with the first when k is "".
 func (s *Accounts) SlicePosts(sl partition.Slice, k partition.Key, from string, fn func(store.Record) (bool,
 	error)) error {
 	if err := s.engine.Enter(); err != nil {
@@ -125,7 +125,8 @@ func (s *Accounts) SlicePosts(sl partition.Slice, k partition.Key, from string, 
 	return s.posts("", lower, format.After(p), fn)
 }
 
-// lowerItem is where the leaves after the part from begin; "" is before all.
+// lowerItem returns the row after which the items behind the part from begin; "" is before all
+// items.
 func lowerItem(prefix []byte, from string) []byte {
 	if from == "" {
 		return prefix

@@ -8,8 +8,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Social writes what c brings beside its record. at is the Key's new time of
-// fetch, which grows from one commit to the next.
+// Social writes what c contains in addition to its record. at is the Key's new time of fetch, which
+// grows from one commit to the next.
 func (t *Batch) Social(id format.SiteID, c store.Commit, at time.Time) error {
 	if err := t.posts(id, c); err != nil {
 		return err

@@ -10,28 +10,29 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// One post may be kept under several Keys: that of its account, and those of the timelines, tags and searches that
-// showed it, each of which has a row of its own. What a fetch finds of a post, that it was deleted, edited, or is not
-// to be kept, is brought in the same batch to all rows of it that the slice has of the same Site: so nothing that was
-// deleted is found by another way. Nothing is brought to another Site: a server speaks of its own rows. Rows in other
-// slices learn it from their own looks. See docs/decisions/0081.
+// One post may be stored under several Keys, with a row for each: its account's Key, and the Keys
+// of the timelines, tags and searches that showed it. A fetch may find that a post was deleted,
+// edited, or is not to be archived. The same batch then changes all rows of this post in the slice
+// that are of the same Site. So a deleted post cannot be found under another Key. Rows of another
+// Site do not change: a server speaks only for its own rows. Rows in other slices change at their
+// own next visit. See docs/decisions/0081.
 //
-// What the account shows goes before what timelines show: a page of a timeline may be older than it looks, and does not
-// bring back what the account is known to have deleted.
+// What the account shows has priority over what timelines show. A page of a timeline may be older
+// than it looks. It must not bring back a post that the account is known to have deleted.
 
 const (
-	maxWays  = 1024    // Keys of a Site in a slice that show posts of many people, the first in order
-	maxReach = 1 << 16 // rows that are looked for in one commit
+	maxWays  = 1024    // such Keys of a Site in a slice, the first in order
+	maxReach = 1 << 16 // rows that one commit looks up
 )
 
-// reach is what is left to look for of a commit.
+// reach counts the lookups that one commit may still do.
 type reach struct {
 	ways []partition.Key
-	read bool // ways are known
+	read bool // ways is set
 	left int
 }
 
-// posts writes those of c, and brings what is new of them to the other rows of the same posts.
+// posts writes the posts of c, and copies what is new in them to the other rows of the same posts.
 func (t *Batch) posts(id format.SiteID, c store.Commit) error {
 	to := reach{left: maxReach}
 	for _, r := range c.Posts {
@@ -46,14 +47,14 @@ func (t *Batch) posts(id format.SiteID, c store.Commit) error {
 		if err != nil {
 			return err
 		}
-		if known && r.Deleted && r.By == "" { // who finds that it is gone may not know whose it was
+		if known && r.Deleted && r.By == "" { // the fetch may not know the author
 			r.By = had.Record.By
 		}
 		if err := t.post(id, r, c.Now); err != nil {
 			return err
 		}
 		if !known && !r.Deleted && r.EditedAt == nil && r.Archived() {
-			continue // as it was made: no other row says anything else
+			continue // just as it was posted: no other row says anything else
 		}
 		if err := t.bring(id, r, c.Now, &to); err != nil {
 			return err
@@ -62,8 +63,8 @@ func (t *Batch) posts(id format.SiteID, c store.Commit) error {
 	return nil
 }
 
-// yields is r as it may be written: a tombstone, if r is what a timeline shows of a post that its account is known to
-// have no more. wanted is false when there is nothing to write.
+// yields returns r as it may be written. If a timeline shows a post that its account is known to
+// have deleted, this is a tombstone. wanted is false when there is nothing to write.
 func (t *Batch) yields(id format.SiteID, r store.Record) (_ store.Record, wanted bool, err error) {
 	by := r.Writer()
 	if r.Deleted || by == r.Key || by.Site() != id.Site {
@@ -79,7 +80,7 @@ func (t *Batch) yields(id format.SiteID, r store.Record) (_ store.Record, wanted
 	return gone, had != nil, err
 }
 
-// row is the post of that URI under k, as this batch leaves it so far.
+// row returns the post uri of k, as this batch leaves it so far.
 func (t *Batch) row(id format.SiteID, k partition.Key, uri string) (p format.PostRow, ok bool, err error) {
 	state, err := t.State(format.ItemID{SiteID: id, Table: format.TabPost, Key: k, Part: uri})
 	if state == nil || err != nil {
@@ -89,7 +90,7 @@ func (t *Batch) row(id format.SiteID, k partition.Key, uri string) (p format.Pos
 	return p, err == nil, err
 }
 
-// bring brings what r says to the other rows of its post.
+// bring copies what r says to the other rows of its post.
 func (t *Batch) bring(id format.SiteID, r store.Record, now time.Time, to *reach) error {
 	if !to.read {
 		to.read = true
@@ -118,7 +119,7 @@ func (t *Batch) bring(id format.SiteID, r store.Record, now time.Time, to *reach
 			continue
 		}
 		if r.Deleted && r.ID != "" && p.Record.ID != "" && r.ID != p.Record.ID {
-			continue // it is another version that is gone, by its id
+			continue // by its id, another version of the post is gone
 		}
 		copied := r
 		copied.Key, copied.By, copied.FetchedAt = k, by, time.Time{}
@@ -132,7 +133,7 @@ func (t *Batch) bring(id format.SiteID, r store.Record, now time.Time, to *reach
 	return nil
 }
 
-// ways are the Keys of a Site in a slice that show posts of many people.
+// ways returns the Keys of a Site in a slice that show posts of many people.
 func (t *Batch) ways(id format.SiteID) (out []partition.Key, err error) {
 	for _, head := range [...]string{"/", "search/"} {
 		prefix := format.KeyRow(format.TabKey, id, partition.Key(string(id.Site)+head))

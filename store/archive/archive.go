@@ -1,5 +1,5 @@
-// Package archive keeps what was fetched: the latest record of each Key, and captures of
-// the visits to it, whose bodies are kept once a slice.
+// Package archive stores what was fetched: the latest record of each Key, and captures of the
+// visits to it. A body is stored once in a slice, however many captures have it.
 package archive
 
 import (
@@ -8,23 +8,23 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Archive reads records and captures. Safe for concurrent use.
+// Archive reads records and captures. It is safe for concurrent use.
 type Archive struct{ engine *engine.Engine }
 
-// New is the archive in e.
+// New returns the archive in e.
 func New(e *engine.Engine) *Archive { return &Archive{engine: e} }
 
 // Batch writes records and captures.
 type Batch struct {
 	*engine.Batch
-	Captured map[string]bool // rows of captures: put, or dropped
+	Captured map[string]bool // rows of captures: true = put, false = dropped
 
 	s      *Archive
 	bodies map[format.BodyID]*bodyUse
-	sizes  map[partition.Key]fileSize // what the files written count as
+	sizes  map[partition.Key]fileSize // the size of each file that was written
 }
 
-// Extend is b with what an archive writes.
+// Extend returns a Batch that adds its rows to b.
 func (s *Archive) Extend(b *engine.Batch) *Batch {
 	t := &Batch{Batch: b, s: s, Captured: make(map[string]bool), bodies: make(map[format.BodyID]*bodyUse)}
 	b.AtEnd(t.endBodies)

@@ -10,15 +10,15 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// KeptBody is a body on its way into the store.
+// KeptBody is a body that is about to be stored.
 type KeptBody struct {
 	Sum  format.BodySum
-	raw  []byte // nil when value is there
+	raw  []byte // nil when Row is set
 	Row  []byte // packed, nil = not yet
 	pack func([]byte) []byte
 }
 
-// value is the row.
+// value returns the row. It packs the body when that is not done yet.
 func (b *KeptBody) value() []byte {
 	if b.Row == nil {
 		b.Row = b.pack(b.raw)
@@ -26,7 +26,7 @@ func (b *KeptBody) value() []byte {
 	return b.Row
 }
 
-// size is about that of the row.
+// size returns about the size of the row in bytes.
 func (b *KeptBody) size() int {
 	if b == nil {
 		return 0
@@ -37,8 +37,8 @@ func (b *KeptBody) size() int {
 	return len(b.Row)
 }
 
-// Kept brings c's Capture within its caps and makes its body ready, before any
-// lock is taken: one that seems to be new is packed here.
+// Kept brings c's Capture within its caps and prepares its body, before any lock is taken. It packs
+// the body when the slice does not seem to have it.
 func (s *Archive) Kept(sl partition.Slice, c *store.Commit) (*KeptBody, error) {
 	if c.Capture == nil {
 		return nil, nil
@@ -58,7 +58,7 @@ func (s *Archive) Kept(sl partition.Slice, c *store.Commit) (*KeptBody, error) {
 	return b, err
 }
 
-// bodyUse is what a batch does to the uses of one body.
+// bodyUse is the change that a batch makes to the uses of one body.
 type bodyUse struct {
 	added, removed map[string]bool // rows of captures
 	body           *KeptBody
@@ -74,6 +74,7 @@ func (t *Batch) bodyUse(n format.CaptureID, sum format.BodySum) *bodyUse {
 	return u
 }
 
+// useBody notes that the capture n has the body sum.
 func (t *Batch) useBody(n format.CaptureID, sum format.BodySum, body *KeptBody) {
 	u, row := t.bodyUse(n, sum), string(n.Row())
 	u.added[row] = true
@@ -83,13 +84,15 @@ func (t *Batch) useBody(n format.CaptureID, sum format.BodySum, body *KeptBody) 
 	}
 }
 
+// leaveBody notes that the capture n no longer has the body sum.
 func (t *Batch) leaveBody(n format.CaptureID, sum format.BodySum) {
 	u, row := t.bodyUse(n, sum), string(n.Row())
 	u.removed[row] = true
 	delete(u.added, row)
 }
 
-// endBodies writes the rows of the bodies that the batch took up or left.
+// endBodies writes the rows of the bodies that the batch used or left. A body without uses is
+// deleted.
 func (t *Batch) endBodies() error {
 	for id, u := range t.bodies {
 		used := len(u.added) > 0

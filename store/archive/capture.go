@@ -12,10 +12,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Captures calls fn for what is kept of the visits to k in sl (0: its hash
-// slice), versions before revisits and each in order of time, until it answers
-// false. part is where to go on: captures up to and with it are left out; nil
-// begins. A body that is not there any more is left out.
+// Captures calls fn for the stored captures of k in sl (0: its hash slice), until fn returns false.
+// Versions come before revisits, each in order of time. part is the position to continue from:
+// captures up to and including it are skipped; nil starts at the first. If a body is no longer
+// stored, the capture comes without it.
 func (s *Archive) Captures(sl partition.Slice, k partition.Key, part []byte,
 	fn func(part []byte, c store.Capture) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
@@ -55,10 +55,9 @@ func (s *Archive) Captures(sl partition.Slice, k partition.Key, part []byte,
 	return nil
 }
 
-// Visit keeps c's visit, and the version that it ends. It is called before the
-// record is written; body is that of c.Capture. The first visit of a Key, which
-// most are, costs no more than to see that there is no record yet: captures come
-// with one.
+// Visit writes the capture of c's visit, and the version that ends with it. It is called before the
+// record is written. body is the body of c.Capture. Most visits are the first one of a Key. They
+// cost only the lookup that finds no record, because captures exist only together with a record.
 func (t *Batch) Visit(id format.SiteID, c store.Commit, body *KeptBody) error {
 	r := c.Record
 	if r == nil && (c.Capture == nil || c.Capture.Revisit == "") {
@@ -87,7 +86,7 @@ func (t *Batch) Visit(id format.SiteID, c store.Commit, body *KeptBody) error {
 	}
 	switch {
 	case r == nil && old == nil:
-		return nil // not modified since nobody knows
+		return nil // not modified, but there is no earlier version
 	case r != nil && !r.Archived():
 		return v.forget()
 	case r != nil && old != nil && !old.Shows(r) && old.Archived() && (v.last == nil || !v.last.Matches(old)):
@@ -116,7 +115,7 @@ func (t *Batch) Visit(id format.SiteID, c store.Commit, body *KeptBody) error {
 			now.Of = v.last.At
 		}
 		v.put(now, nil)
-	case len(now.Response) > 0: // else the record is kept, when it ends
+	case len(now.Response) > 0: // else the record is stored when the version ends
 		v.put(now, body)
 	}
 	return v.trim()
@@ -128,11 +127,11 @@ type visiting struct {
 	id    format.SiteID
 	key   partition.Key
 	names []format.CaptureID // in order
-	last  *store.Capture     // the newest version there was, without its body
-	err   error              // the first
+	last  *store.Capture     // the newest version before the visit, without its body
+	err   error              // the first error
 }
 
-// load finds what there is.
+// load reads the captures that exist.
 func (v *visiting) load() error {
 	if v.names, v.err = v.t.CaptureNames(v.id, v.key); v.err != nil {
 		return v.err
@@ -153,8 +152,8 @@ func (v *visiting) load() error {
 	return nil
 }
 
-// forget drops all: the site asks that the page is not kept, and so not as it
-// was before.
+// forget drops all captures: the site asks not to archive the page, and this includes older
+// versions.
 func (v *visiting) forget() error {
 	for _, n := range v.names {
 		if err := v.t.DropCapture(n); err != nil {
@@ -164,8 +163,7 @@ func (v *visiting) forget() error {
 	return nil
 }
 
-// put writes c as the newest: a clock that was set back must not make it an
-// older one.
+// put writes c as the newest capture, even if the clock was set back.
 func (v *visiting) put(c store.Capture, body *KeptBody) {
 	c.Key = v.key
 	n := format.CaptureID{SiteID: v.id, Key: v.key, Class: format.ClassOf(&c), At: max(c.At.UnixMicro(),
@@ -173,7 +171,7 @@ func (v *visiting) put(c store.Capture, body *KeptBody) {
 	for _, had := range v.names {
 		n.At = max(n.At, had.At+1)
 	}
-	if v.err != nil || n.At > format.MaxTime { // there is no later moment
+	if v.err != nil || n.At > format.MaxTime { // there is no later time
 		return
 	}
 	var sum format.BodySum
@@ -188,7 +186,7 @@ func (v *visiting) put(c store.Capture, body *KeptBody) {
 	v.err = v.t.SetCapture(n, value, sum, body)
 }
 
-// trim leaves the newest of each class.
+// trim keeps the newest captures of each class.
 func (v *visiting) trim() error {
 	if v.err != nil {
 		return v.err
@@ -208,14 +206,14 @@ func (v *visiting) trim() error {
 	return nil
 }
 
-// TrimCaptures leaves the newest captures of k, of each class.
+// TrimCaptures keeps the newest captures of k in each class.
 func (t *Batch) TrimCaptures(id format.SiteID, k partition.Key) error {
 	v := visiting{t: t, id: id, key: k}
 	v.names, v.err = t.CaptureNames(id, k)
 	return v.trim()
 }
 
-// SetCapture writes a row as it is.
+// SetCapture writes a capture row as it is.
 func (t *Batch) SetCapture(n format.CaptureID, value []byte, sum format.BodySum, body *KeptBody) error {
 	row := n.Row()
 	size := len(value)
@@ -228,8 +226,8 @@ func (t *Batch) SetCapture(n format.CaptureID, value []byte, sum format.BodySum,
 	return t.Rows.Set(row, value, nil)
 }
 
-// DropCapture forgets one, and its body if no other has that. That it is gone is
-// in the log, as a name without a row.
+// DropCapture deletes a capture, and its body if no other capture has it. The log names the
+// capture, so replicas see that its row is gone.
 func (t *Batch) DropCapture(n format.CaptureID) error {
 	row := n.Row()
 	if there, err := t.hasCapture(n); err != nil || !there {
@@ -248,7 +246,7 @@ func (t *Batch) DropCapture(n format.CaptureID) error {
 			t.leaveBody(n, sum)
 		}
 	}
-	for id, u := range t.bodies { // one that this batch put
+	for id, u := range t.bodies { // a body that this batch put
 		if id.Slice == n.Slice && u.added[string(row)] {
 			t.leaveBody(n, id.Sum)
 		}
@@ -258,6 +256,7 @@ func (t *Batch) DropCapture(n format.CaptureID) error {
 	return t.Rows.Delete(row, nil)
 }
 
+// hasCapture reports whether the capture n exists, as this batch leaves it so far.
 func (t *Batch) hasCapture(n format.CaptureID) (bool, error) {
 	row := n.Row()
 	if put, ok := t.Captured[string(row)]; ok {
@@ -267,7 +266,7 @@ func (t *Batch) hasCapture(n format.CaptureID) (bool, error) {
 	return err == nil, engine.IgnoreAbsent(err)
 }
 
-// CaptureNames are the captures of k as this batch leaves them so far, in order.
+// CaptureNames returns the captures of k as this batch leaves them so far, in order.
 func (t *Batch) CaptureNames(id format.SiteID, k partition.Key) (out []format.CaptureID, err error) {
 	prefix := format.CaptureKey(id, k)
 	add := func(row []byte) error {

@@ -41,14 +41,14 @@ func (t *Batch) Record(id format.SiteID, k partition.Key, body []byte) error {
 	return t.Change(k)
 }
 
-// Record is the latest record of k; ErrNotExist when there is none.
+// Record returns the latest record of k, or ErrNotExist.
 func (s *Archive) Record(k partition.Key) (store.Record, error) {
 	r, _, err := s.Find(k)
 	return r, err
 }
 
-// Find is the latest record of k and the slice that it is in: its hash slice,
-// or in geo mode the one that it was crawled in.
+// Find returns the latest record of k and its slice. This is the hash slice of k, or in geo mode
+// the slice in which k was crawled.
 func (s *Archive) Find(k partition.Key) (store.Record, partition.Slice, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Record{}, 0, err
@@ -74,8 +74,8 @@ func (s *Archive) Find(k partition.Key) (store.Record, partition.Slice, error) {
 	return r, id.Slice, nil
 }
 
-// Where is the slice that the record and the posts of k are in, if there are any,
-// without reading them.
+// Where returns the slice of the record and the posts of k, if there are any. It does not read
+// them.
 func (s *Archive) Where(k partition.Key) (partition.Slice, error) {
 	if err := s.engine.Enter(); err != nil {
 		return 0, err
@@ -91,7 +91,7 @@ func (s *Archive) Where(k partition.Key) (partition.Slice, error) {
 	}
 	at, err := s.engine.WhereIs(k)
 	if errors.Is(err, store.ErrNotExist) {
-		return id.Slice, nil // posts have no row 'W' there
+		return id.Slice, nil // posts have no TabWhere row in a hash slice
 	}
 	if err != nil {
 		return 0, fmt.Errorf("store: slice of the record of %s: %w", k, err)

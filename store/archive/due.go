@@ -8,14 +8,15 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Records is RecordsFrom for those to whom slices do not matter.
+// Records is RecordsFrom without the slices.
 func (s *Archive) Records(from partition.Key, fn func(store.Record) (bool, error)) error {
 	return s.RecordsFrom(0, from, func(_ partition.Slice, r store.Record) (bool, error) { return fn(r) })
 }
 
-// RecordsFrom calls fn for the latest record of each Key above from, in sl (0:
-// its hash slice), in store order (slice, site, Key), until it answers false;
-// "" begins with sl, or with all. Records committed meanwhile may or may not be seen. fn may call the Store.
+// RecordsFrom calls fn for the latest record of each Key after from, in store order (slice, site,
+// Key), until fn returns false. from is in sl (0: its hash slice). When from is "", it starts with
+// sl, or with the first slice if sl is 0. It may or may not see records that are committed during
+// the call. fn may call the Store.
 func (s *Archive) RecordsFrom(sl partition.Slice, from partition.Key,
 	fn func(partition.Slice, store.Record) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
@@ -31,7 +32,7 @@ func (s *Archive) RecordsFrom(sl partition.Slice, from partition.Key,
 	return s.records(lower, format.After([]byte{byte(format.TabRecord)}), fn)
 }
 
-// SliceRecords is RecordsFrom for the records of sl alone.
+// SliceRecords is RecordsFrom for the records of sl only.
 func (s *Archive) SliceRecords(sl partition.Slice, from partition.Key, fn func(store.Record) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// RecordOf is the record of k as it was before this batch, nil when there is none.
+// RecordOf returns the record of k as it was before this batch, or nil.
 func (t *Batch) RecordOf(id format.SiteID, k partition.Key) (*store.Record, error) {
 	v, err := t.s.engine.Get(format.KeyRow(format.TabRecord, id, k))
 	if err != nil {
@@ -20,7 +20,7 @@ func (t *Batch) RecordOf(id format.SiteID, k partition.Key) (*store.Record, erro
 	return &r, err
 }
 
-// FileRecord is the record of the file k in sl.
+// FileRecord returns the record of the file k in sl.
 func (s *Archive) FileRecord(sl partition.Slice, k partition.Key) (r store.Record, err error) {
 	v, err := s.engine.Get(format.KeyRow(format.TabRecord, format.SiteID{Slice: sl, Site: k.Site()}, k))
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *Archive) FileRecord(sl partition.Slice, k partition.Key) (r store.Recor
 	return r, nil
 }
 
-// Had fills in the digests of the files that r, of an account in sl, names and that
-// were had.
+// Had sets the digests of the files that r names and that were fetched. r is a record of an account
+// in sl.
 func (s *Archive) Had(sl partition.Slice, r *store.Record) error {
 	if len(r.Media) == 0 || r.Key.Kind() != partition.KindAccount || s.engine.Totals.NoFiles() {
 		return nil
@@ -54,9 +54,10 @@ func (s *Archive) Had(sl partition.Slice, r *store.Record) error {
 	return nil
 }
 
-// fileSize is what a record of a file counts as.
+// fileSize is how a record of a file is counted: as how many files and how many bytes.
 type fileSize struct{ Files, Bytes int64 }
 
+// SizeOf returns the fileSize of r. A file that was not fetched counts as zero.
 func SizeOf(r *store.Record) fileSize {
 	if r.Digest == "" {
 		return fileSize{}
@@ -64,7 +65,8 @@ func SizeOf(r *store.Record) fileSize {
 	return fileSize{1, max(r.Size, 0)}
 }
 
-// Sized counts the file k, whose record this batch makes body, nil for none.
+// Sized counts the file k. body is its record as this batch writes it, or nil when the batch
+// deletes it.
 func (t *Batch) Sized(id format.SiteID, k partition.Key, body []byte) error {
 	if k.Kind() != partition.KindFile {
 		return nil

@@ -6,12 +6,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Version is the order of a record among those of its Key.
+// Version is a record and its row. Above orders the versions of one Key.
 type Version struct {
 	Record store.Record
 	Body   []byte
 }
 
+// Above reports whether a is kept when a and b meet: the later fetch, then the greater digest, then
+// the greater bytes.
 func (a Version) Above(b Version) bool {
 	if c := a.Record.FetchedAt.Compare(b.Record.FetchedAt); c != 0 {
 		return c > 0

@@ -22,7 +22,7 @@ func attemptAt(sec int64, run string) store.Attempt {
 	return store.Attempt{At: time.Unix(1_000_000+sec, 0).UTC(), Peer: "peer-" + run, Run: run}
 }
 
-// seeded has s know one Key, in a slice that is logged.
+// seeded admits one Key into s, in a slice that is logged.
 func seeded(t *testing.T, s *Store) (partition.Key, partition.Slice) {
 	t.Helper()
 	k := key("poison.example", 1)
@@ -31,7 +31,7 @@ func seeded(t *testing.T, s *Store) (partition.Key, partition.Slice) {
 	return k, s.SliceOf(k)
 }
 
-// TestTrial: which attempts count, at whom a Key is suspected, and when it is left alone.
+// TestTrial: which attempts count, when a Key is suspected, and when it is put into quarantine.
 func TestTrial(t *testing.T) {
 	open := store.Trial{Open: attemptAt(1, "a")}
 	if own := open.Seen("a"); own.Suspect() || own.Guilty() {
@@ -50,14 +50,15 @@ func TestTrial(t *testing.T) {
 		!strings.Contains(twice.Reason(), "peer-b") {
 		t.Errorf("after two deaths: %+v: %s", twice, twice.Reason())
 	}
-	// A server that is harmless whenever it is suspected: what ended well in between ends no suspicion.
+	// A server that is harmless each time it is suspected: an attempt that ended well in between
+	// does not end the suspicion.
 	if once.Open, once.Ended = attemptAt(3, "b"), attemptAt(3, "b").At; !once.Seen("c").Suspect() ||
 		once.Seen("c").Guilty() {
 		t.Errorf("after an attempt that ended well: %+v", once.Seen("c"))
 	}
 }
 
-// TestTrialsJoin: whoever joins what is known of a Key, in whatever order and however often, knows the same.
+// TestTrialsJoin: joins of trials give the same result in any order, and again and again.
 func TestTrialsJoin(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	some := func() []byte {
@@ -92,7 +93,8 @@ func TestTrialsJoin(t *testing.T) {
 	}
 }
 
-// TestAttemptEndsWithTheCommit: of a Key that was judged nothing is left, here and at a follower.
+// TestAttemptEndsWithTheCommit: after the commit, no attempt of the Key is left, here and at a
+// follower.
 func TestAttemptEndsWithTheCommit(t *testing.T) {
 	own, follow := newStore(t), newStore(t)
 	k, sl := seeded(t, own)
@@ -139,8 +141,8 @@ func TestAttemptEndsWithTheCommit(t *testing.T) {
 	}
 }
 
-// TestQuarantineTravels: it is a state with its reason at whoever gets the slice, by its log or as a copy, counts after
-// an Open, and ends by Release alone.
+// TestQuarantineTravels: a peer that gets the slice, by its log or as a copy, has the quarantine
+// with its reason. It lasts after an Open, and only Release ends it.
 func TestQuarantineTravels(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	own := create(t, fs)
@@ -220,7 +222,8 @@ func TestQuarantineTravels(t *testing.T) {
 	}
 }
 
-// BenchmarkAttempt is a commit by 64 workers with an attempt before it, and without, on the disk.
+// BenchmarkAttempt measures a commit by 64 workers on the disk, with and without an attempt before
+// it.
 func BenchmarkAttempt(b *testing.B) {
 	for _, with := range []bool{false, true} {
 		b.Run(fmt.Sprintf("attempt=%t", with), func(b *testing.B) {
@@ -263,8 +266,8 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// TestAttemptThatStayedBehind: after a cut a replica has an attempt whose end it never got. Digests and repairs leave
-// it alone, and by the state of the Key it is over.
+// TestAttemptThatStayedBehind: after its log was cut, a replica has an attempt whose end it never
+// received. Digests and repairs ignore it, and the state of the Key ends it.
 func TestAttemptThatStayedBehind(t *testing.T) {
 	own, replica := newStore(t), newStore(t)
 	k, sl := seeded(t, own)
@@ -302,8 +305,8 @@ func TestAttemptThatStayedBehind(t *testing.T) {
 	}
 }
 
-// TestAgain: a person has a Key looked at now, whatever was planned: one that is done, or was given up. One that is
-// left alone stays so, and one that is due stays as it is.
+// TestAgain: a person makes a Key due now, whatever was planned, whether it is done or was given
+// up. A Key in quarantine stays there, and a Key that is due stays as it is.
 func TestAgain(t *testing.T) {
 	s := newStore(t)
 	k, sl := seeded(t, s)

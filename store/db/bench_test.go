@@ -22,8 +22,7 @@ func diskStore(b *testing.B) *Store {
 	return s
 }
 
-// BenchmarkAdmit: one Key a call, from 1 and from 64 goroutines: the second
-// shares syncs.
+// BenchmarkAdmit: one Key a call, from 2 and from 64 goroutines. The 64 share syncs.
 func BenchmarkAdmit(b *testing.B) {
 	for _, g := range []int{1, 32} {
 		b.Run(fmt.Sprint(2*g, " callers"), func(b *testing.B) {
@@ -44,9 +43,8 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// BenchmarkCommit: a page of 6 KiB of text with 40 links, 30 of them into its
-// slice; without its body, with one of 30 KiB, and with one that a page of the
-// slice has.
+// BenchmarkCommit: a page of 6 KiB of text with 40 links, 30 of them into its slice. It is
+// committed without its body, with a body of 30 KiB, and with a body that the slice has already.
 func BenchmarkCommit(b *testing.B) {
 	for _, kind := range []string{"record", "body", "duplicate"} {
 		b.Run(kind, func(b *testing.B) { benchmarkCommit(b, kind) })
@@ -97,7 +95,7 @@ func benchmarkCommit(b *testing.B, kind string) {
 	b.ReportMetric(float64(s.Stats().DiskBytes)/float64(b.N), "diskB/page")
 }
 
-// BenchmarkOpen: a store of 1,000,000 Keys of 10,000 sites.
+// BenchmarkOpen: a store of 1,000,000 Keys on 10,000 sites.
 func BenchmarkOpen(b *testing.B) {
 	mem := vfs.NewMem()
 	s := create(b, mem)

@@ -14,13 +14,13 @@ const (
 	us, them, third = "us", "the bringer", "a third peer"
 )
 
-// broughtCase is what an owner has of a Key, what a bringer says of it, and what is then.
+// broughtCase is what an owner has of a Key, what a bringer sends, and the result.
 type broughtCase struct {
 	name      string
 	ours      func(s *Store, k partition.Key)
 	said      func(s *Store, k partition.Key)
-	text, via string        // of the record then
-	within    time.Duration // the Key is due at the latest; 0 = as it was before
+	text, via string        // of the record in the result
+	within    time.Duration // the Key is due within this time; 0 = as before
 	state     store.State
 	visits    int
 }
@@ -33,7 +33,7 @@ func by(peer string, c store.Commit) store.Commit {
 	return c
 }
 
-// TestBringRows: what an owner takes of one who does not keep the slice.
+// TestBringRows: what an owner takes from a peer that is not a replica of the slice.
 func TestBringRows(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	old, later := now.Add(-48*time.Hour), now.Add(-time.Hour)
@@ -125,8 +125,8 @@ func TestBringRows(t *testing.T) {
 	}
 }
 
-// Of the pace of sites, and of what a person said, a bringer says nothing; of a deleted post
-// it brings nothing back; a Key that is not allowed does not come in.
+// A bringer cannot change the pace of sites or an override. It cannot restore a deleted post, and a
+// Key that is not allowed is not admitted.
 func TestBringRowsItems(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	s, from, k, bad := newStore(t), newStore(t), account(0), account(1)

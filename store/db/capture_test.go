@@ -18,8 +18,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// auditCaptures checks that each body is there for exactly those captures that
-// have it, and that no Key has more than its share.
+// auditCaptures checks that each body is stored for exactly the captures that have it. It also
+// checks that no Key has more captures than allowed.
 func auditCaptures(t tb, s *Store, each func(format.Table, func(key, value []byte))) {
 	t.Helper()
 	uses, bodies, of := map[string]bool{}, map[string]bool{}, map[string]int{}
@@ -80,7 +80,7 @@ func notModified(k partition.Key, at time.Time) store.Commit {
 			Response: []byte("HTTP/1.1 304 Not Modified\r\n")}}
 }
 
-// drawCapture is what a source may give with a commit.
+// drawCapture draws a capture that a source may commit.
 func drawCapture(t *rapid.T, c *store.Commit) {
 	switch {
 	case c.Record == nil && rapid.Bool().Draw(t, "304"):
@@ -93,7 +93,7 @@ func drawCapture(t *rapid.T, c *store.Commit) {
 	}
 }
 
-// visits are the captures of k, one line each.
+// visits returns the captures of k, one line each.
 func visits(t tb, s *Store, k partition.Key) (out []string) {
 	t.Helper()
 	err := s.Archive.Captures(0, k, nil, func(_ []byte, c store.Capture) (bool, error) {
@@ -119,7 +119,7 @@ func visits(t tb, s *Store, k partition.Key) (out []string) {
 
 func minute(n int) time.Time { return epoch().Add(time.Duration(n) * time.Minute) }
 
-// rowsOf are how many rows a slice has in a table.
+// rowsOf returns the number of rows of a slice in a table.
 func rowsOf(t tb, s *Store, tab format.Table, sl partition.Slice) (n int) {
 	t.Helper()
 	p := format.SlicePrefix(tab, sl)
@@ -167,7 +167,7 @@ func TestVersionsOfAPage(t *testing.T) {
 	}
 }
 
-// Without bodies a version is its record, kept when the next takes its place.
+// Without bodies, a version is its record. It is stored when the next version replaces it.
 func TestVersionsWithoutBodies(t *testing.T) {
 	s, k := newStore(t), key("a.example", 1)
 	admit(t, s, k)
@@ -204,7 +204,7 @@ func TestVersionsAreCapped(t *testing.T) {
 	if n := rowsOf(t, s, format.TabBody, s.SliceOf(k)); n != store.MaxVersions {
 		t.Errorf("%d bodies", n)
 	}
-	// A clock that was set back does not make the newest the oldest.
+	// If the clock is set back, the newest capture is still the newest.
 	commit(t, s, captured(done(k, "of the past", minute(-100)), "of the past"))
 	if got := visits(t, s, k); !strings.Contains(got[store.MaxVersions-1], "of the past") {
 		t.Errorf("%q", got)
@@ -212,8 +212,8 @@ func TestVersionsAreCapped(t *testing.T) {
 	audit(t, s)
 }
 
-// A body that several Keys of a slice have is there once, until the last of them
-// has it no more; other slices have their own.
+// A body that several Keys of a slice have is stored once, until none of them has it. Other slices
+// have their own copy.
 func TestDuplicatesAreKeptOnce(t *testing.T) {
 	s := newStore(t)
 	a, b, far := key("a.example", 1), key("a.example", 2), key("far.example", 1)
@@ -267,8 +267,7 @@ func TestWhatIsTooLargeOfACaptureIsCut(t *testing.T) {
 	}
 }
 
-// A slice that is handed over has its bodies and versions with it, and leaves
-// nothing behind.
+// The bodies and versions of a slice are handed over with it, and none of them stays behind.
 func TestHandoverKeepsVersions(t *testing.T) {
 	s, f := newStore(t), newStore(t)
 	a, b := key("a.example", 1), key("a.example", 2)
@@ -305,8 +304,8 @@ func TestHandoverKeepsVersions(t *testing.T) {
 	}
 }
 
-// What the owner forgets is forgotten by whoever follows its log, a follower
-// that was away meanwhile included.
+// Captures that the owner drops are dropped by the followers of its log, also by one that was away
+// meanwhile.
 func TestLogOfCaptures(t *testing.T) {
 	s, near, far := newStore(t), newStore(t), newStore(t)
 	a, b := key("a.example", 1), key("a.example", 2)
@@ -333,8 +332,8 @@ func TestLogOfCaptures(t *testing.T) {
 	}
 }
 
-// A page is hidden while its slice is copied: what the pages had of it goes with
-// the log behind them.
+// A page asks not to be archived while its slice is copied. The log then deletes the captures in
+// the copied rows.
 func TestCopyForgetsCaptures(t *testing.T) {
 	s, f := newStore(t), newStore(t)
 	k := key("a.example", 1)

@@ -12,10 +12,9 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Changes are up to limit durable entries of the change log above the number
-// from, in order of Seq. A Key may come several times; its record is read with
-// Record and may be newer than the entry, or gone. ErrTrimmed: entries above
-// from were trimmed.
+// Changes returns up to limit durable entries of the change log above the number from, in order of
+// Seq. A Key may occur several times. The caller reads its record with Record; the record may be
+// newer than the entry, or deleted. ErrTrimmed means that entries above from were trimmed.
 func (s *Store) Changes(from uint64, limit int) (out []store.Change, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -46,20 +45,21 @@ func (s *Store) Changes(from uint64, limit int) (out []store.Change, err error) 
 	return out, nil
 }
 
-// Changed is closed when the change log has grown since the call, or the store
-// was closed. Call it, then Changes, then wait: nothing is missed.
+// Changed returns a channel that is closed when the change log has grown since the call, or when
+// the store is closed. Call Changed, then Changes, then wait on the channel: so no change is
+// missed.
 func (s *Store) Changed() <-chan struct{} { return s.engine.News.Wait() }
 
-// LastChange is the number of the newest entry of the change log, 0 when there
-// is none: who has followed to it has seen everything.
+// LastChange returns the number of the newest entry of the change log, or 0 when there is none. A
+// reader that has read up to it has seen everything.
 func (s *Store) LastChange() uint64 { return s.engine.Newest.Load() }
 
-// LastSeq is a number that every durable change is at or below, and that every
-// later one is above. A reader that was at a higher one followed another store.
+// LastSeq returns a number that is not below the number of any durable change and below the numbers
+// of all later ones. A reader with a higher position followed another store.
 func (s *Store) LastSeq() uint64 { return s.engine.Seqs.Horizon() }
 
-// TrimChanges forgets the change log up to and with upto, when its one reader
-// has made that durable.
+// TrimChanges deletes the change log up to and including upto. Call it when its one reader has made
+// upto durable.
 func (s *Store) TrimChanges(upto uint64) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

@@ -11,18 +11,19 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Commit makes one fetch durable as one batch (I3): the record, the Key's new
-// place in the frontier, the admission of its links into the same slice, the
-// outbox rows of the others, the site's pace, the change log. A crash leaves
-// all of it or none, and then the Key is still due.
+// Commit makes one fetch durable as one batch (I3). The batch contains the record, the Key's new
+// place in the frontier and the site's pace. It admits the links into the same slice, queues outbox
+// rows for the other links, and appends to the change log. After a crash, all of it is there, or
+// nothing. If nothing is there, the Key is still due.
 //
-// ErrNotExist: the Key was never admitted here, or its slice was dropped during
-// the fetch, or it is a file that was withdrawn (file.go); ErrFenced: it was handed over. The new owner has it due.
-// Links that cannot be stored are left out (Admission.check); of too large a record links or text are
-// left out (Record.Cut).
+// ErrNotExist means that the Key was never admitted here, or that its slice was dropped during the
+// fetch. It also means that the Key was placed in another slice, is in quarantine, or is a
+// withdrawn file (file.go). ErrFenced means that the slice was handed over; the Key is due at the
+// new owner. Links that cannot be stored are left out (Admission.Check). If a record is too large,
+// some of its links or text are left out (Record.Cut).
 //
-// A foreign link is left out when its Key is in the slice's outbox already, or
-// had its final answer lately (Sent) and comes without a Hint. Site.Slice is taken from the Key.
+// A link to another slice is left out in two cases: its Key is in the slice's outbox already, or
+// its final answer came recently (Sent) and the link has no Hint. Site.Slice is taken from the Key.
 func (s *Store) Commit(c store.Commit) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (t *batch) commit(id format.SiteID, c store.Commit, body []byte, kept *arch
 	if err := t.markTold(id, &c); err != nil {
 		return err
 	}
-	if old.State == store.StateQuarantined { // a fetch that was given up, and ended
+	if old.State == store.StateQuarantined { // the fetch was given up, but ended after all
 		return fmt.Errorf("%w: it is left alone: %s", store.ErrNotExist, old.Reason)
 	}
 	if err := t.Put(id, c.Key, &old, old.Next(c)); err != nil {
@@ -122,12 +123,12 @@ func (t *batch) commit(id format.SiteID, c store.Commit, body []byte, kept *arch
 	return nil
 }
 
-// newest is c's record as bytes, later than the one there is: every replica
-// keeps the later of two, so a clock that was set back must not make the new
-// one the earlier. It is then given the time just after the old one's.
+// newest returns c's record as bytes, with a time later than the stored record's. Every replica
+// keeps the later of two records, so a clock that was set back must not make the new record the
+// earlier one. In that case, its time is one Tick after the old one's.
 func (t *batch) newest(id format.SiteID, c store.Commit, old format.KeyState, body []byte) ([]byte, error) {
 	if c.Record.FetchedAt.After(old.Fetched.Add(store.Tick)) {
-		return body, nil // next keeps fetched at or above the record's time
+		return body, nil // KeyState.Next keeps Fetched at or above the record's time
 	}
 	had, err := t.s.engine.Get(format.KeyRow(format.TabRecord, id, c.Key))
 	if err != nil {
@@ -145,14 +146,14 @@ func (t *batch) newest(id format.SiteID, c store.Commit, old format.KeyState, bo
 	return t.s.engine.Packer.EncodeRecord(&now)
 }
 
-// links admits those of the same slice and queues the others.
+// links admits links into the same slice and queues the others.
 func (t *batch) links(id format.SiteID, c store.Commit) error {
 	fresh := make(map[partition.Key]bool, len(c.Links))
 	for _, a := range c.Links {
 		if a.Key == c.Key || fresh[a.Key] {
 			continue
 		}
-		a.In, a.Gen, a.Pace = 0, 0, store.Pace{} // whoever links knows its registrar only
+		a.In, a.Gen, a.Pace = 0, 0, store.Pace{} // a page knows only the registrar of its links
 		to := t.s.engine.IDOf(a.Key)
 		if a.Key.Kind() == partition.KindFile {
 			if err := t.admitFile(id, c, a, fresh); err != nil {
@@ -163,7 +164,7 @@ func (t *batch) links(id format.SiteID, c store.Commit) error {
 		if a.Check(to.Site) != nil {
 			continue
 		}
-		if had, err := t.SeenIn(id.Slice, a.Key); had || err != nil { // its hint is the crawler's to take up
+		if had, err := t.SeenIn(id.Slice, a.Key); had || err != nil { // the crawler takes the hint
 			if err != nil {
 				return err
 			}
@@ -186,7 +187,7 @@ func (t *batch) links(id format.SiteID, c store.Commit) error {
 	return nil
 }
 
-// checkCommit finds what Commit cannot store.
+// checkCommit returns an error for a commit that cannot be stored.
 func (s *Store) checkCommit(id format.SiteID, c store.Commit) error {
 	if !s.engine.Charter().MayHold(id.Slice, c.Key) {
 		return fmt.Errorf("no key of %s", id.Slice)

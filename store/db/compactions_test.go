@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// With a tick each 100 ms, this year would be 315 million of them.
+// With a tick every 100 ms, this year would have 315 million of them.
 func TestAStoreAtRestDoesNotTick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := create(t, vfs.NewMem())

@@ -17,8 +17,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// crashes runs op on a store made by prepare, and answers the disk as it would
-// be after a power cut before each of op's writes and syncs, and after op.
+// crashes runs op on a store made by prepare. It returns the disk as it would be after a power cut
+// before each of op's writes and syncs, and after op.
 func crashes(t *testing.T, prepare, op func(s *Store)) (clones []*vfs.MemFS) {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
@@ -50,7 +50,7 @@ func crashes(t *testing.T, prepare, op func(s *Store)) (clones []*vfs.MemFS) {
 	return clones
 }
 
-// dump is everything a store knows, but for its sequence numbers.
+// dump is everything that a store knows, except its sequence numbers.
 type dump struct {
 	Keys     map[partition.Key]store.Due
 	Records  map[partition.Key]string
@@ -102,8 +102,8 @@ func dumpOf(t tb, s *Store) dump {
 	return d
 }
 
-// allOrNothing crashes op everywhere and wants what was before or what was
-// after, and after op returned only the latter.
+// allOrNothing crashes op everywhere. The store must have the state before op or the state after
+// it; once op has returned, only the state after it.
 func allOrNothing(t *testing.T, prepare, op func(s *Store)) {
 	t.Helper()
 	var before, after dump
@@ -230,8 +230,8 @@ func TestCreateCutShort(t *testing.T) {
 	}
 }
 
-// TestI1AdmitOnceUnderConcurrency: of many who ask for the same Keys at once,
-// with links found in pages, exactly one is told Admitted.
+// TestI1AdmitOnceUnderConcurrency: many callers admit the same Keys at once, and pages link to
+// them. Exactly one answer is Admitted.
 func TestI1AdmitOnceUnderConcurrency(t *testing.T) {
 	s := newStore(t)
 	page := key("a.example", 1000)
@@ -245,7 +245,7 @@ func TestI1AdmitOnceUnderConcurrency(t *testing.T) {
 			for n := range keys {
 				k := key([]string{"a.example", "b.example", "c.example"}[n%3], n)
 				items := []store.Admission{{Key: k}, {Key: key("d.example", n/2)}, {Key: k}}
-				if c == 0 { // a crawler beside the registrars
+				if c == 0 { // a crawler at the same time as the registrars
 					if err := s.Commit(done(page, "t", epoch(), key("a.example", n))); err != nil {
 						t.Error(err)
 					}
@@ -277,8 +277,8 @@ func TestI1AdmitOnceUnderConcurrency(t *testing.T) {
 	}
 }
 
-// TestI2AnswersAreDurable: whatever an answer said, the disk as it is when the
-// answer arrives has it, "known" too.
+// TestI2AnswersAreDurable: what an answer says is on the disk when the answer returns, also for
+// Known.
 func TestI2AnswersAreDurable(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	s := create(t, mem)
@@ -304,8 +304,8 @@ func TestI2AnswersAreDurable(t *testing.T) {
 	wg.Wait()
 }
 
-// TestReadersDoNotPassWhatMayStillCome: a reader that follows the change log and
-// the outbox by the last number it saw misses nothing.
+// TestReadersDoNotPassWhatMayStillCome: a reader follows the change log and the outbox by the last
+// number that it saw, and misses nothing.
 func TestReadersDoNotPassWhatMayStillCome(t *testing.T) {
 	s := newStore(t)
 	const writers, each = 6, 40
@@ -359,8 +359,8 @@ func TestReadersDoNotPassWhatMayStillCome(t *testing.T) {
 	}
 }
 
-// A store opens after a power cut at any write of an opening, whichever blocks and directory entries of those
-// that were not synced the disk has kept, in whatever order they were made.
+// A store opens after a power cut at any write of an Open. The disk may have kept any of the blocks
+// and directory entries that were not synced, whatever their order.
 func TestOpenIsCutAnywhere(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	s := create(t, mem)

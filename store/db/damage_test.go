@@ -22,8 +22,8 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// onDisk is a closed store with tables on two levels, rows that were changed and deleted,
-// and a log that was not flushed; and its rows as they are on disk.
+// onDisk returns a closed store and its rows as they are on disk. The store has tables on two
+// levels, rows that were changed and deleted, and a log that was not flushed.
 func onDisk(t testing.TB) (disk *vfs.MemFS, rows []store.Row) {
 	t.Helper()
 	disk = vfs.NewMem()
@@ -62,7 +62,7 @@ func onDisk(t testing.TB) (disk *vfs.MemFS, rows []store.Row) {
 	return disk, rows
 }
 
-// rawRows are all rows but that of the numbers in use, which each Open writes.
+// rawRows returns all rows except the one with the sequence numbers in use, which each Open writes.
 func rawRows(t tb, s *Store) (rows []store.Row) {
 	t.Helper()
 	err := s.engine.Scan([]byte{0}, []byte{0xff}, func(k, v []byte) (bool, error) {
@@ -86,7 +86,7 @@ func cloneDisk(t tb, disk vfs.FS) *vfs.MemFS {
 	return out
 }
 
-// filesOf are the files of a store that are not empty, by their path.
+// filesOf returns the paths of a store's files that are not empty.
 func filesOf(t tb, disk vfs.FS, dir string) (out []string) {
 	t.Helper()
 	names, err := disk.List(dir)
@@ -131,7 +131,7 @@ func flip(t tb, disk vfs.FS, path string, at func(size int) int, bit byte) {
 	}
 }
 
-// kind is a file's name without its number.
+// kind returns a file's name without its number.
 func kind(path string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -148,7 +148,7 @@ func mendOptions(fs vfs.FS, all bool) MendOptions {
 	}}
 }
 
-// mendAll mends the store and puts back what was saved, as a peer that is alone does.
+// mendAll mends the store and puts the saved rows back, as a peer without other replicas does.
 func mendAll(t tb, disk vfs.FS, all bool) (*Mending, error) {
 	t.Helper()
 	m, err := Mend(context.Background(), "d", mendOptions(disk, all))
@@ -176,9 +176,9 @@ func mendAll(t tb, disk vfs.FS, all bool) (*Mending, error) {
 	return m, nil
 }
 
-// A byte that changed, in any file of a store, is never a wrong answer and never a panic:
-// the store is as it was, or says that it is damaged; mended, it has nothing that it did
-// not have, and its tables agree with each other.
+// A changed byte in any file of a store never causes a wrong answer or a panic. The store is as it
+// was, or reports damage. After mending, it has nothing that it did not have before, and its tables
+// agree with each other.
 func TestFlippedBytes(t *testing.T) {
 	flips := racetest.Flips(t, 60, 12)
 	disk, truth := onDisk(t)
@@ -216,7 +216,7 @@ func TestFlippedBytes(t *testing.T) {
 	}
 }
 
-// afterFlip opens, reads, mends and reads again, and answers what became of it.
+// afterFlip opens, reads, mends and reads again. It returns the outcome.
 func afterFlip(t *testing.T, disk *vfs.MemFS, truth []store.Row, records map[string]string) string {
 	t.Helper()
 	s, err := Open("d", testOptions(disk))
@@ -271,7 +271,8 @@ func afterFlip(t *testing.T, disk *vfs.MemFS, truth []store.Row, records map[str
 	return said + ", mended"
 }
 
-// readsRight reads all rows: those of truth in order, up to an error that is said to be damage.
+// readsRight reads all rows. They must be those of truth in order, up to an error that reports
+// damage.
 func readsRight(t *testing.T, s *Store, truth []store.Row) string {
 	t.Helper()
 	n := 0
@@ -291,7 +292,7 @@ func readsRight(t *testing.T, s *Store, truth []store.Row) string {
 	case err == nil && n != len(truth):
 		t.Errorf("%d of %d rows", n, len(truth))
 	case err == nil && s.Damaged() == nil:
-		for _, r := range truth { // by their filters
+		for _, r := range truth { // reads through the filters
 			if v, err := s.engine.Get(r.Key); err != nil && !errors.Is(s.engine.Explain(err), store.ErrDamaged) ||
 				err == nil &&
 					!bytes.Equal(v, r.Value) {
@@ -305,7 +306,8 @@ func readsRight(t *testing.T, s *Store, truth []store.Row) string {
 	return "found"
 }
 
-// A damaged table is found by Scrub, named, refused by the next Open, and taken out.
+// Scrub finds a damaged table and names it. The next Open refuses the store, and Mend removes the
+// table.
 func TestScrub(t *testing.T) {
 	disk, truth := onDisk(t)
 	var table string

@@ -16,8 +16,8 @@ import (
 	"github.com/echo-node/echo-node/store/queue"
 )
 
-// TestI6RepairConverges: two peers that both worked on a slice compare their
-// digests, give each other the buckets that differ, and are the same.
+// TestI6RepairConverges: two peers that both worked on a slice compare their digests and exchange
+// the buckets that differ. Then they are the same.
 func TestI6RepairConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sl := testOptions(nil).Charter.Slice(key("a.example", 0))
@@ -79,8 +79,8 @@ func bucketRows(t tb, s *Store, sl partition.Slice, bucket int) (all []store.Row
 	}
 }
 
-// TestBucketsAreASlice: together the buckets have each row once, and only a
-// bucket whose rows changed has another digest.
+// TestBucketsAreASlice: together, the buckets have each row once. Only a bucket whose rows changed
+// has another digest.
 func TestBucketsAreASlice(t *testing.T) {
 	s, sl := filled(t), slice(t)
 	var got []string
@@ -174,8 +174,8 @@ func TestOutboxOfSomeSlices(t *testing.T) {
 	}
 }
 
-// TestOutboxReadsSoManyRows: a peer that keeps many rows for others is not held
-// up by them.
+// TestOutboxReadsSoManyRows: many rows that wait for other peers do not delay a reader of the
+// outbox.
 func TestOutboxReadsSoManyRows(t *testing.T) {
 	s := newStore(t)
 	a := key("a.example", 1)

@@ -16,13 +16,15 @@ import (
 	"github.com/echo-node/echo-node/store/engine"
 )
 
-// span is keys from lower up to upper, which is not in it.
+// span is the keys from lower up to, but not including, upper.
 type span struct{ lower, upper []byte }
 
+// meets reports whether a and b share keys.
 func (a span) meets(b span) bool {
 	return bytes.Compare(a.lower, b.upper) < 0 && bytes.Compare(b.lower, a.upper) < 0
 }
 
+// join returns the smallest span that contains a and b.
 func (a span) join(b span) span {
 	if bytes.Compare(b.lower, a.lower) < 0 {
 		a.lower = b.lower
@@ -33,14 +35,14 @@ func (a span) join(b span) span {
 	return a
 }
 
-// tableFile is one file of Pebble's that has rows, and the rows that it may have.
+// tableFile is one table file of Pebble and the span of the rows in it.
 type tableFile struct {
 	name string // in Pebble's directory
 	size int64
 	all  span
 }
 
-// tableFiles are the files that the rows are in now.
+// tableFiles returns the files that contain the rows now.
 func (s *Store) tableFiles() ([]tableFile, error) {
 	levels, err := s.engine.DB.SSTables()
 	if err != nil {
@@ -63,12 +65,13 @@ func (s *Store) tableFiles() ([]tableFile, error) {
 	return out, nil
 }
 
-// verify reads all of a table file, whose blocks have checksums: nil when it is as it was
-// written, or is gone.
+// verify reads all of a table file, whose blocks have checksums. It returns nil when the file is as
+// it was written, or does not exist any more.
 func (s *Store) verify(name string) error {
 	return s.withTable(name, (*sstable.Reader).ValidateBlockChecksums)
 }
 
+// withTable opens a table file and calls read. A missing file is no error.
 func (s *Store) withTable(name string, read func(*sstable.Reader) error) error {
 	f, err := s.engine.Options.FS.Open(s.engine.Options.FS.PathJoin(engine.DBDir(s.engine.Options.FS, s.engine.Dir),
 		name), vfs.RandomReadsOption)
@@ -91,12 +94,13 @@ func (s *Store) withTable(name string, read func(*sstable.Reader) error) error {
 	return errors.Join(read(r), r.Close())
 }
 
-// examine says what of a table file cannot be read: why is nil when it is whole. Of a
-// file whose rows can all be read, but not what Pebble keeps beside them, lost is empty.
+// examine finds what cannot be read in a table file. why is nil when the file is good. lost is
+// empty when all rows can be read and only the data that Pebble stores beside them is damaged.
 //
-// Rows are lost from the last one that can be read before the first bad block, which is
-// given up as well, so that whoever reads up to there does not touch the bad block, to
-// the first one behind the last bad block, of which a newer state may be in it.
+// The lost span starts at the last row that can be read before the first bad block. This row is
+// given up too, so that a reader of the rows before it does not touch the bad block. The span
+// includes the first row behind the last bad block, because a newer state of that row may be in the
+// bad block.
 func (s *Store) examine(t tableFile) (lost []span, why error, err error) {
 	why = s.verify(t.name)
 	if why == nil || !pebble.IsCorruptionError(why) {
@@ -121,19 +125,19 @@ func (s *Store) examine(t tableFile) (lost []span, why error, err error) {
 		lost = []span{{from, to}}
 		return err
 	})
-	if err != nil { // neither its index nor its rows tell: it is lost as a whole
+	if err != nil { // neither index nor rows can be read: the whole file is lost
 		return []span{t.all}, why, nil
 	}
 	return lost, why, nil
 }
 
-// lastGood is the last row that can be read from the first one on, before one that cannot.
+// lastGood returns the last row before the first one that cannot be read. first is the default.
 func lastGood(r *sstable.Reader, first []byte) (key []byte, bad bool, err error) {
 	it, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() { _ = it.Close() }() // its error is that of the row
+	defer func() { _ = it.Close() }() // its error is the one of the row
 	key = first
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		key = append([]byte(nil), kv.K.UserKey...)
@@ -141,7 +145,7 @@ func lastGood(r *sstable.Reader, first []byte) (key []byte, bad bool, err error)
 	return key, it.Error() != nil, nil
 }
 
-// firstGood is the key just above the first row after which all can be read.
+// firstGood returns the key just above the first row from which on all rows can be read.
 func firstGood(r *sstable.Reader, end []byte) (key []byte, err error) {
 	it, err := r.NewIter(sstable.NoTransforms, nil, nil, sstable.AssertNoBlobHandles)
 	if err != nil {
@@ -155,8 +159,9 @@ func firstGood(r *sstable.Reader, end []byte) (key []byte, err error) {
 	return key, nil
 }
 
-// Scrub reads every table file once, at most perSecond bytes a second, and finds those that
-// are damaged (Options.Damaged, Damaged). It ends with ctx. What is written meanwhile is not read.
+// Scrub reads every table file once, at most perSecond bytes a second, and stops at the first
+// damaged one (Options.Damaged, Damaged). It ends when ctx ends. It does not read what is written
+// meanwhile.
 func (s *Store) Scrub(ctx context.Context, perSecond int64) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

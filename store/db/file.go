@@ -12,26 +12,27 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Files of accounts. A post or a profile names files elsewhere (Media). Who wants
-// them has them admitted as links of the account's commit, as Keys of their own,
-// ACCOUNT/media/URL (partition.KindFile): in the account's slice, of the Site that
-// has them. So a file is fetched by the account's owner at the pace of its host, its
-// exchange is a capture like any other, its body is there once in the slice whatever
-// the URLs (store/format, "Versions and bodies"), and all of it is copied and handed over
-// with the account.
+// Files of accounts. A post or a profile names files on other servers (Media). A crawler that wants
+// them admits them as links of the account's commit. They are Keys of their own, ACCOUNT/media/URL
+// (partition.KindFile), in the account's slice and of the Site that serves them. So the account's
+// owner fetches a file at the pace of its host. Its exchange is a capture like any other, and its
+// body is stored once in the slice, whatever the URLs (store/format, "Versions and bodies"). All of
+// it is replicated and handed over together with the account.
 //
-// Being in one slice is what makes deletions sure: the batch that writes a tombstone,
-// a post or a profile that names a file no more, the wish not to be archived, or that
-// the account is gone, withdraws the files that nothing else of the account names (I3). A
-// withdrawn Key is gone with Reason withdrawn, and has neither record nor captures:
-// every replica that learns the state drops them, and an exchange that was under way is
-// not taken. That other accounts name the same URL, or have the same bytes, is their own.
+// Because all is in one slice, deletions are reliable. A batch withdraws the files that nothing
+// else of the account names (I3). It does this when it writes a tombstone, or a post or profile
+// that no longer names a file. It also does this when the account is gone or does not want to be
+// archived. A withdrawn Key is in StateGone with the Reason format.Withdrawn, and has no record and
+// no captures. Every replica that receives this state deletes them too, and a fetch of the file in
+// progress is not stored. Other accounts that name the same URL, or have the same bytes, have their
+// own files.
 //
-// A file is admitted only by a batch in which its account's post or profile names it, and
-// by a redirect of such a file; a withdrawn one is due again when it is named again.
+// A file is admitted only by a batch in which a post or the profile of its account names it. A
+// redirect of such a file also admits its target. A withdrawn file becomes due again when it is
+// named again.
 
-// withdrawals withdraws the files of c's account that c, whose posts are written, has
-// nothing name any more. was is the state of the account before.
+// withdrawals withdraws the files of c's account that nothing names any more after c. The posts of
+// c are written already. was is the state of the account before c.
 func (t *batch) withdrawals(id format.SiteID, c store.Commit, was format.KeyState) error {
 	if err := t.withdrawBrought(id, c); err != nil {
 		return err
@@ -74,8 +75,8 @@ func (t *batch) withdrawUnnamed(id format.SiteID, account partition.Key, profile
 	return nil
 }
 
-// unnamed are the files of account that are left and that neither profile nor a post
-// of it names; all: every file that was ever named, and is not withdrawn.
+// unnamed returns the files in t.Left that belong to account and that neither profile nor a post
+// names. With all, it returns every file that was ever named and is not withdrawn.
 func (t *batch) unnamed(id format.SiteID, account partition.Key, profile *store.Record,
 	all bool) (map[partition.Key]bool, error) {
 	left := map[partition.Key]bool{}
@@ -113,7 +114,7 @@ func (t *batch) unnamed(id format.SiteID, account partition.Key, profile *store.
 	return left, err
 }
 
-// withdraw forgets a file, and where it redirected to.
+// withdraw withdraws a file and the target of its redirect.
 func (t *batch) withdraw(sl partition.Slice, k partition.Key, now time.Time) error {
 	to := partition.Key("")
 	if r, err := t.s.Archive.FileRecord(sl, k); err == nil {
@@ -146,8 +147,8 @@ func (t *batch) withdraw(sl partition.Slice, k partition.Key, now time.Time) err
 	return nil
 }
 
-// admitFile is Batch.Admit of a link to a file from a commit of c. A file that is not
-// c's account's, or that c does not name, is left out.
+// admitFile admits a link to a file from the commit c, as Batch.Admit does. It leaves out a file of
+// another account than c's, and a file that c does not name.
 func (t *batch) admitFile(from format.SiteID, c store.Commit, a store.Admission, fresh map[partition.Key]bool) error {
 	to := format.SiteID{Slice: from.Slice, Site: a.Key.Site()}
 	named := t.Named[a.Key] || c.Key.Kind() == partition.KindFile

@@ -26,7 +26,7 @@ func fileKey(t tb, k partition.Key, name string) partition.Key {
 	return f
 }
 
-// naming has r name those files.
+// naming makes r name those files.
 func naming(r store.Record, names ...string) store.Record {
 	r.Media = nil
 	for _, n := range names {
@@ -35,7 +35,7 @@ func naming(r store.Record, names ...string) store.Record {
 	return r
 }
 
-// wanting is c with links to the files that its posts and record name.
+// wanting returns c with links to the files that its posts and record name.
 func wanting(c store.Commit) store.Commit {
 	add := func(r *store.Record) {
 		for _, m := range r.Media {
@@ -53,14 +53,14 @@ func wanting(c store.Commit) store.Commit {
 	return c
 }
 
-// fetched is the commit of a file with that body.
+// fetched returns the commit of a file with that body.
 func fetched(k partition.Key, body string, at time.Time) store.Commit {
 	r := record(k, body, at)
 	r.Kind, r.Text, r.Size = store.KindMedia, "", int64(len(body))
 	return captured(store.Commit{Key: k, Now: at, Record: r, Next: store.Next{State: store.StateDone}}, body)
 }
 
-// bodiesOf is how many bodies s has, and captures of files.
+// bodiesOf returns the number of bodies in s, and of captures of files.
 func bodiesOf(t tb, s *Store) (bodies, captures int) {
 	t.Helper()
 	for tab, n := range map[format.Table]*int{format.TabBody: &bodies, format.TabCapture: &captures} {
@@ -77,8 +77,8 @@ func bodiesOf(t tb, s *Store) (bodies, captures int) {
 	return bodies, captures
 }
 
-// TestFilesAreWithdrawn: a file stays as long as anything of its account names it,
-// a body as long as a file has it.
+// TestFilesAreWithdrawn: a file stays as long as its account names it. A body stays as long as a
+// file has it.
 func TestFilesAreWithdrawn(t *testing.T) {
 	s := newStore(t)
 	k := account(1)
@@ -144,7 +144,8 @@ func TestFilesAreWithdrawn(t *testing.T) {
 	if err := s.Commit(fetched(fileKey(t, k, "b"), "late", at)); !errors.Is(err, store.ErrNotExist) {
 		t.Errorf("an exchange that was under way was taken: %v", err)
 	}
-	step(store.Commit{Posts: []store.Record{naming(postOf(k, 2, "edited", at), "b")}}) // a is named no more, b again
+	// Nothing names a any more, and b is named again.
+	step(store.Commit{Posts: []store.Record{naming(postOf(k, 2, "edited", at), "b")}})
 	have(1, 4, 1)
 	if a, b := state("a"), state("b"); a != "3withdrawnfalse" || b != "1false" {
 		t.Errorf("a is %s, b %s", a, b)
@@ -166,7 +167,7 @@ func TestFilesAreWithdrawn(t *testing.T) {
 	}
 }
 
-// TestFilesAreAdmittedByTheirAccount: nobody else can have a peer ask for one.
+// TestFilesAreAdmittedByTheirAccount: only the account can make a peer fetch a file.
 func TestFilesAreAdmittedByTheirAccount(t *testing.T) {
 	s := newStore(t)
 	k := account(1)
@@ -198,7 +199,7 @@ func TestFilesAreAdmittedByTheirAccount(t *testing.T) {
 	}
 }
 
-// TestFilesOfRedirects: where a file redirected to goes with it.
+// TestFilesOfRedirects: the target of a file's redirect is withdrawn with the file.
 func TestFilesOfRedirects(t *testing.T) {
 	s := newStore(t)
 	k := account(1)
@@ -221,9 +222,9 @@ func TestFilesOfRedirects(t *testing.T) {
 	audit(t, s)
 }
 
-// TestFilesOfLivingPosts: whatever happens to posts, profile and account, in whatever
-// order the rows come, a replica has a file only while a living post or the profile names it,
-// and all replicas have the same (I3, I6).
+// TestFilesOfLivingPosts: posts, profile and account change at random, and rows come in any order.
+// A replica has a file only while a living post or the profile names it, and all replicas have the
+// same files (I3, I6).
 func TestFilesOfLivingPosts(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -281,7 +282,7 @@ func TestFilesOfLivingPosts(t *testing.T) {
 	})
 }
 
-// drawNaming is a commit of the account k, whose posts and profile may name files.
+// drawNaming draws a commit of the account k, whose posts and profile may name files.
 func drawNaming(t *rapid.T, k partition.Key, names []string, at time.Time) store.Commit {
 	some := func() []string {
 		return rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, "names")
@@ -310,8 +311,8 @@ func drawNaming(t *rapid.T, k partition.Key, names []string, at time.Time) store
 	return wanting(c)
 }
 
-// onlyNamed checks that s has nothing of a file that is not named, and of the others
-// one exchange.
+// onlyNamed checks that s has nothing of a file that is not named, and one exchange of each other
+// file.
 func onlyNamed(t tb, s *Store, k partition.Key, names []string) {
 	t.Helper()
 	var named []partition.Key

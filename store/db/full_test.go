@@ -21,7 +21,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// failing is a disk whose log file can be made to refuse writes or syncs.
+// failing returns a disk whose log file can be made to refuse writes or syncs.
 func failing(mem *vfs.MemFS, with error, kinds ...errorfs.OpKind) (fs vfs.FS, on *atomic.Bool) {
 	on = &atomic.Bool{}
 	return errorfs.Wrap(mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
@@ -36,8 +36,8 @@ func failing(mem *vfs.MemFS, with error, kinds ...errorfs.OpKind) (fs vfs.FS, on
 	})), on
 }
 
-// TestFullDisk: the log meets ENOSPC. Every writer gets ErrFull, the process
-// lives, reads go on, and what was acknowledged is there after a restart.
+// TestFullDisk: a write or sync of the log returns ENOSPC. Every writer gets ErrFull, the process
+// stays alive and reads work. Everything acknowledged is there after a restart.
 func TestFullDisk(t *testing.T) {
 	for name, kinds := range map[string][]errorfs.OpKind{
 		"write": {errorfs.OpFileWrite}, "sync": {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo},
@@ -56,7 +56,7 @@ func TestFullDisk(t *testing.T) {
 			commit(t, s, done(acked[0], "kept", epoch()))
 			var wg sync.WaitGroup
 			var busy atomic.Int64
-			for n := range 32 { // of slices of their own, so that they meet in Pebble
+			for n := range 32 { // each in its own slice, so that they meet in Pebble
 				wg.Go(func() {
 					var err error
 					for i := 0; err == nil; i++ {
@@ -75,7 +75,7 @@ func TestFullDisk(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			on.Store(false) // room again: the store still does not trust its log
+			on.Store(false) // there is space again, but the store still does not trust its log
 			if err := s.SetMeta("x", nil); !errors.Is(err, store.ErrFull) {
 				t.Errorf("after: %v", err)
 			}
@@ -96,7 +96,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestLogSyncRefused: any other refusal of the log is fatal.
+// TestLogSyncRefused: any other error of the log is fatal.
 func TestLogSyncRefused(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	fs, on := failing(mem, syscall.EIO, errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo)
@@ -123,9 +123,9 @@ func TestLogSyncRefused(t *testing.T) {
 	closeStore(t, s) // does not hang
 }
 
-// TestDiskNearlyFull: writes stop before the disk is full and go on after.
+// TestDiskNearlyFull: writes stop before the disk is full and continue when there is space.
 func TestDiskNearlyFull(t *testing.T) {
-	const reserve = 64 << 20 // is kept free of a large disk
+	const reserve = 64 << 20 // kept free on a large disk
 	synctest.Test(t, func(t *testing.T) {
 		mem := vfs.NewMem()
 		s := create(t, mem)
@@ -133,7 +133,7 @@ func TestDiskNearlyFull(t *testing.T) {
 		admit(t, s, key("a.example", 1))
 		usage := func(avail uint64) {
 			mem.TestingSetDiskUsage(vfs.DiskUsage{AvailBytes: avail, TotalBytes: 1 << 40, UsedBytes: 1<<40 - avail})
-			time.Sleep(time.Minute) // the disk is asked every few seconds
+			time.Sleep(time.Minute) // the disk is checked every few seconds
 		}
 		usage(reserve - 1)
 		_, err := s.Queue.Admit([]store.Admission{{Key: key("a.example", 2)}}, epoch())
@@ -181,7 +181,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	if _, err := Open(dir, other); !errors.Is(err, store.ErrCharter) || !strings.Contains(err.Error(), "other") {
 		t.Errorf("charter: %v", err)
 	}
-	o.Charter = partition.Charter{} // unchecked
+	o.Charter = partition.Charter{} // not checked
 	if s, err = Open(dir, o); err != nil {
 		t.Fatal(err)
 	}

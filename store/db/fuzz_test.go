@@ -75,8 +75,8 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// FuzzImportRows: whatever a peer sends, nothing panics, a refusal writes
-// nothing, and what is taken leaves a store that agrees with itself.
+// FuzzImportRows: rows of a peer never cause a panic. Refused rows write nothing. After accepted
+// rows, the tables of the store agree with each other.
 func FuzzImportRows(f *testing.F) {
 	sl := testOptions(nil).Charter.Slice(key("a.example", 0))
 	s, err := Create("d", memOptions())
@@ -102,7 +102,7 @@ func FuzzImportRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		rows := []store.Row{{Key: k, Value: v}, {Key: k, Value: v}}
-		// nothing is written before this passes
+		// nothing is written before this succeeds
 		if _, _, err := s.Log.NewValidator(time.Now(), false).Rows(sl, rows); err != nil {
 			if !errors.Is(err, store.ErrRow) {
 				t.Fatal(err)
@@ -153,9 +153,9 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// FuzzApplyLog: whatever an owner sends, nothing panics, a refusal writes
-// nothing, and what is taken leaves a store that agrees with itself and can be
-// replicated to the next.
+// FuzzApplyLog: a chunk of an owner never causes a panic. A refused chunk writes nothing. After an
+// accepted chunk, the tables of the store agree with each other, and it can replicate to the next
+// peer.
 func FuzzApplyLog(f *testing.F) {
 	sl := testOptions(nil).Charter.Slice(key("a.example", 0))
 	owner := owning(f)
@@ -198,7 +198,7 @@ func FuzzApplyLog(f *testing.F) {
 	})
 }
 
-// FuzzLogEntry: an entry that can be read is read back the same.
+// FuzzLogEntry: an entry that can be read is the same after encoding and reading again.
 func FuzzLogEntry(f *testing.F) {
 	e := format.LogEntry{EntryHead: format.EntryHead{Pos: 9, Span: 2, Ordinal: 7, Before: 99},
 		Rows: []format.LogRow{{Name: format.NameKey, Rest: "s\x00k"},

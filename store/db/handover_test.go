@@ -18,7 +18,7 @@ import (
 
 func newRNG() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-// slice is the one that a.example, of which filled has rows, is in.
+// slice returns the slice of a.example, in which filled writes rows.
 func slice(t testing.TB) partition.Slice {
 	t.Helper()
 	return testOptions(nil).Charter.Slice(key("a.example", 0))
@@ -86,8 +86,8 @@ func TestHandOver(t *testing.T) {
 	}
 }
 
-// A site is asked while its slice is copied: the log behind the pages has its
-// pace without the robots.txt, which came with the pages.
+// A site gets a request while its slice is copied. The log after the copied rows has its pace
+// without the robots.txt, which came with those rows.
 func TestCopyOfASiteThatIsAsked(t *testing.T) {
 	from, to, sl := filled(t), newStore(t), slice(t)
 	from.Log.SetLogged(true, sl)
@@ -105,7 +105,7 @@ func TestCopyOfASiteThatIsAsked(t *testing.T) {
 	if err != nil || len(log.Rows) != 1 || log.Rows[0].Key[0] != format.NamePace {
 		t.Fatalf("%+v, %v", log, err)
 	}
-	// nothing takes the later time back
+	// no import moves the later time back
 	for _, rows := range [][]store.Row{pages, log.Rows, pages, append(log.Rows, pages...)} {
 		if err := to.Log.ImportRows(sl, rows); err != nil {
 			t.Fatal(err)
@@ -120,8 +120,8 @@ func TestCopyOfASiteThatIsAsked(t *testing.T) {
 	}
 }
 
-// TestI6ImportsConverge: two peers that both worked on a slice end equal,
-// whatever the order, size and number of the imports.
+// TestI6ImportsConverge: two peers that both worked on a slice end equal, whatever the order, size
+// and number of the imports.
 func TestI6ImportsConverge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sl := testOptions(nil).Charter.Slice(key("a.example", 0))
@@ -163,7 +163,7 @@ func TestI6ImportsConverge(t *testing.T) {
 				rows = rows[n:]
 			}
 			got[i] = dumpOf(t, s)
-			got[i].Changes = nil // how often is not said
+			got[i].Changes = nil // the number of changes may differ
 			paces[i], _ = s.Queue.Site("web:a.example")
 			closeStore(t, s)
 		}
@@ -253,7 +253,7 @@ func TestImportRefusesHostileRows(t *testing.T) {
 	}
 }
 
-// bomb is a value that says it is small and expands to n bytes.
+// bomb returns a value that claims to be small and expands to n bytes.
 func bomb(t testing.TB, s *Store, n int) []byte {
 	t.Helper()
 	v := s.engine.Packer.Pack(make([]byte, n))

@@ -20,7 +20,7 @@ func testOptions(fs vfs.FS) store.Options {
 	return store.Options{FS: fs, CacheMiB: 1, Charter: partition.DefaultCharter("test", "12D3KooWfounder")}
 }
 
-// tb is what testing.TB and *rapid.T share.
+// tb is the common part of testing.TB and *rapid.T.
 type tb interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -104,8 +104,8 @@ func commit(t tb, s *Store, c store.Commit) {
 	}
 }
 
-// audit reads every row and checks that the tables agree with each other and
-// with Stats: what must hold after any crash.
+// audit reads every row and checks that the tables agree with each other and with Stats. This must
+// be true after any crash.
 func audit(t tb, s *Store) {
 	t.Helper()
 	want := map[format.SiteID]format.Counts{}

@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// A plan holds where the Key stands as it was read, for every replica; whoever was
-// fetched since keeps what that said.
+// A plan is written, at every replica, if the Key is as it was read. A Key that was fetched since
+// keeps its state.
 func TestReplan(t *testing.T) {
 	s := newStore(t)
 	a, b, far := key("a.example", 1), key("a.example", 2), key("far.example", 1)
@@ -61,7 +61,7 @@ func TestReplan(t *testing.T) {
 	}
 	to := create(t, vfs.NewMem())
 	defer closeStore(t, to)
-	for range 2 { // a replica has it, whatever came before
+	for range 2 { // a replica gets it, whatever came before
 		if err := to.Log.ImportRows(sl, rows); err != nil {
 			t.Fatal(err)
 		}
@@ -75,8 +75,8 @@ func TestReplan(t *testing.T) {
 	}
 }
 
-// A hint goes out with a link of another slice even if that was answered lately,
-// which without one is not sent again; rows without a hint are as they were.
+// A link to another slice with a hint is sent even if its answer came recently. Without a hint,
+// such a link is not sent again. Rows without a hint are encoded as before.
 func TestHintsGoOut(t *testing.T) {
 	s := newStore(t)
 	a, far := key("a.example", 1), key("far.example", 1)

@@ -12,10 +12,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// KeysFrom calls fn for the Keys of which there is anything to export, a record,
-// posts, a list or gaps, in order of slice, site and Key after from in sl (0: its
-// hash slice), until it answers false; "" begins with sl, or with all. only is KindPost, KindEdges or
-// KindGap for those that have any, "" for all.
+// KeysFrom calls fn for the Keys that have something to export: a record, posts, a list or gaps.
+// The order is slice, site and Key, after from in sl (0: its hash slice), until fn returns false.
+// When from is "", it starts with sl, or with the first slice if sl is 0. only is KindPost,
+// KindEdges or KindGap for the Keys that have any of these, "" for all Keys.
 func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string,
 	fn func(partition.Slice, partition.Key) (bool, error)) (err error) {
 	if err := s.engine.Enter(); err != nil {
@@ -70,7 +70,7 @@ func (s *Store) KeysFrom(sl partition.Slice, from partition.Key, only string,
 	}
 }
 
-// keyIter goes over the Keys of one table; key "" is its end.
+// keyIter iterates over the Keys of one table; key is "" at the end.
 type keyIter struct {
 	it    *pebble.Iterator
 	table format.Table
@@ -82,7 +82,7 @@ func (k *keyIter) before(o *keyIter) bool {
 	return cmp.Or(k.id.Compare(o.id), cmp.Compare(k.key, o.key)) < 0
 }
 
-// behind is the least row after those of key.
+// behind returns the smallest row key after the rows of key.
 func (k *keyIter) behind(id format.SiteID, key partition.Key) []byte {
 	if format.IsItem(k.table) {
 		return format.After(format.ItemKey(k.table, id, key))
@@ -90,6 +90,7 @@ func (k *keyIter) behind(id format.SiteID, key partition.Key) []byte {
 	return append(format.KeyRow(k.table, id, key), 0)
 }
 
+// seek moves to the first Key whose row is not below lower.
 func (k *keyIter) seek(lower []byte) error {
 	k.key = ""
 	if !k.it.SeekGE(lower) {

@@ -25,44 +25,44 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// MendOptions of Mend.
+// MendOptions are the options of Mend.
 type MendOptions struct {
 	store.Options
-	// All has every table file looked at, and not only those that are known to be damaged.
+	// All makes Mend check every table file, not only those that are known to be damaged.
 	All bool
-	// Slices are all slices of the swarm.
+	// Slices returns all slices of the swarm.
 	Slices func(partition.Charter) ([]partition.Slice, error)
-	// Allow is asked before anything is changed; m's Store can be read, as far as it is
-	// not damaged. Its error is Mend's. Default: it is allowed.
+	// Allow is called before anything is changed. It can read m's Store where this is not damaged.
+	// Mend returns its error. Default: mending is allowed.
 	Allow func(m *Mending) error
 }
 
-// Mending is a store whose damaged files were put aside: all that is left can be read.
-// The slices that lost rows are not whole any more. The caller saves what is left of each
-// (SetAside), then calls Done. Until then the store is not opened otherwise, whatever crashes:
-// Mend goes on. Not safe for concurrent use.
+// Mending is a store whose damaged files were put aside: everything that is left can be read. The
+// slices that lost rows are incomplete. The caller saves what is left of each of them (SetAside),
+// then calls Done. Until then, Open refuses the store, also after a crash, and Mend continues the
+// work. It is not safe for concurrent use.
 type Mending struct {
 	s      *Store
 	h      engine.Hurt
 	spans  []span
-	outbox [][]byte // rows of slices that lost rows
-	Files  []string // what is wrong with each damaged file, for a person
-	Lost   []string // from where to where rows were lost, for a person
+	outbox [][]byte // outbox rows of slices that lost rows
+	Files  []string // what is wrong with each damaged file, as text
+	Lost   []string // from where to where rows were lost, as text
 	Slices []partition.Slice
 	Meta   bool // values of the node (Meta) may be lost
 }
 
-// asideName is where damaged files are kept, the newest asideFiles of them.
+// asideName is the directory for damaged files. It keeps the newest asideFiles of them.
 const (
 	asideName  = "aside"
 	asideFiles = 4
 )
 
-// Mend opens the store in dir, of which files are damaged, and takes these out of it. Rows
-// of which a state may have been in what cannot be read are taken out with them, older
-// states too, so that nothing that was deleted or changed comes back.
+// Mend opens the store in dir and removes its damaged files. Some rows may have had a state in a
+// part that cannot be read. Mend removes these rows together with their older states, so that
+// nothing that was deleted or changed comes back.
 //
-// What the manifest or the log say cannot be replaced: the error is then Open's.
+// Mend cannot replace a damaged manifest or log: it then returns the error of Open.
 func Mend(ctx context.Context, dir string, o MendOptions) (_ *Mending, err error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -108,11 +108,11 @@ func Mend(ctx context.Context, dir string, o MendOptions) (_ *Mending, err error
 	return m, nil
 }
 
-// Store is the store that is mended. Of it only Meta, Metas, SetMetas, LogHead, SliceRows,
-// ImportRows and ResetLog may be called.
+// Store returns the store that is mended. Only Meta, Metas, SetMetas, LogHead, SliceRows,
+// ImportRows and ResetLog may be called on it.
 func (m *Mending) Store() *Store { return m.s }
 
-// survey finds the damaged files and what was in them. Nothing is changed.
+// survey finds the damaged files and what was in them. It changes nothing.
 func (m *Mending) survey(all []partition.Slice, every bool) (bad []tableFile, err error) {
 	files, err := m.s.tableFiles()
 	if err != nil {
@@ -153,9 +153,10 @@ func (m *Mending) survey(all []partition.Slice, every bool) (bad []tableFile, er
 	return bad, nil
 }
 
+// met reports whether x shares keys with a lost span.
 func (m *Mending) met(x span) bool { return slices.ContainsFunc(m.spans, x.meets) }
 
-// joined are the spans in order, those that meet as one.
+// joined returns the spans in order; spans that meet become one.
 func joined(all []span) (out []span) {
 	slices.SortFunc(all, func(a, b span) int { return bytes.Compare(a.lower, b.lower) })
 	for _, x := range all {
@@ -168,14 +169,14 @@ func joined(all []span) (out []span) {
 	return out
 }
 
-// sliceTables are those whose rows begin with their slice.
+// sliceTables returns the tables whose row keys begin with their slice.
 func sliceTables() []format.Table {
 	return append(format.ItemTables(), format.TabCount, format.TabDue, format.TabKey, format.TabSite,
 		format.TabRobots, format.TabRecord, format.TabQueued, format.TabUnit, format.TabCapture,
 		format.TabBody, format.TabUse, format.TabSlice, format.TabUnreplicated)
 }
 
-// rowName is a row's key for a person.
+// rowName describes a row's key as text.
 func rowName(key []byte) string {
 	if len(key) == 0 {
 		return "the end"
@@ -189,8 +190,8 @@ func rowName(key []byte) string {
 
 func short(b []byte) []byte { return b[:min(len(b), 80)] }
 
-// cutOut writes down which slices are concerned, then replaces the damaged files by what
-// can be read of them and of what lay over and under them.
+// cutOut records the incomplete slices on disk. Then it replaces the damaged files with the rows
+// that can be read from them and from the files above and below them.
 func (m *Mending) cutOut(ctx context.Context, bad []tableFile) error {
 	s := m.s
 	m.h.Slices, m.h.Meta = m.Slices, m.Meta
@@ -219,7 +220,7 @@ func (m *Mending) cutOut(ctx context.Context, bad []tableFile) error {
 	return s.engine.Load()
 }
 
-// rewrite makes one new file of the rows in all that are not lost.
+// rewrite makes one new file with the rows in all that are not lost.
 func (m *Mending) rewrite(ctx context.Context, all span) error {
 	s, disk := m.s, m.s.engine.Options.FS
 	name := disk.PathJoin(s.engine.Dir, "mend.sst")
@@ -239,6 +240,8 @@ func (m *Mending) rewrite(ctx context.Context, all span) error {
 	return err
 }
 
+// collect writes the rows in all that are not lost to the table file name, and returns their
+// number.
 func (m *Mending) collect(name string, all span) (rows int, err error) {
 	s, disk := m.s, m.s.engine.Options.FS
 	f, err := disk.Create(name, vfs.WriteCategoryUnspecified)
@@ -271,7 +274,7 @@ func (m *Mending) collect(name string, all span) (rows int, err error) {
 	return rows, nil
 }
 
-// putAside keeps a link to a damaged file, for whoever wants to look at it.
+// putAside keeps a link to a damaged file, so that it can be examined later.
 func (m *Mending) putAside(name string) error {
 	s, disk := m.s, m.s.engine.Options.FS
 	dir := disk.PathJoin(s.engine.Dir, asideName)
@@ -282,7 +285,7 @@ func (m *Mending) putAside(name string) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(names) // Pebble's numbers grow
+	slices.Sort(names) // Pebble's file numbers increase
 	for len(names) >= asideFiles {
 		if err := disk.Remove(disk.PathJoin(dir, names[0])); err != nil {
 			return err
@@ -300,11 +303,11 @@ func (m *Mending) putAside(name string) error {
 	return err
 }
 
-// remake writes what of the store's own rows was lost, and what follows from others.
+// remake writes the store's own rows that were lost, and what follows from other rows.
 func (m *Mending) remake() error {
 	s := m.s
 	b := s.engine.DB.NewBatch()
-	if err := s.engine.NewID(b); err != nil { // an index of the store before is made anew
+	if err := s.engine.NewID(b); err != nil { // an index of the old store is rebuilt
 		return err
 	}
 	if _, err := s.engine.Get(format.MetaKey(format.MetaSeq)); errors.Is(err, store.ErrNotExist) {
@@ -325,7 +328,7 @@ func (m *Mending) remake() error {
 	return s.engine.Commit(b)
 }
 
-// nextSeq is above all sequence numbers in use.
+// nextSeq returns a number above all sequence numbers in use.
 func (m *Mending) nextSeq() (next uint64, err error) {
 	for _, t := range []format.Table{format.TabLog, format.TabOutbox} {
 		err := m.s.engine.Scan([]byte{byte(t)}, []byte{byte(t) + 1}, func(key, _ []byte) (bool, error) {
@@ -348,8 +351,8 @@ func (m *Mending) nextSeq() (next uint64, err error) {
 	return next + 1, err
 }
 
-// orphans takes out the outbox rows of slices that lost rows, which come back with what is
-// saved of them, and finds the slices that lost rows of theirs in the outbox.
+// orphans collects the outbox rows of slices that lost rows; they come back with the rows that are
+// saved. It also finds slices whose rows in the outbox were lost.
 func (m *Mending) orphans(b *pebble.Batch) error {
 	s := m.s
 	err := s.engine.Scan([]byte{byte(format.TabOutbox)}, []byte{byte(format.TabOutbox) + 1}, func(key,
@@ -358,7 +361,8 @@ func (m *Mending) orphans(b *pebble.Batch) error {
 		if sl := partition.Slice(d.Uint(math.MaxUint64)); d.Bad {
 			_ = b.Delete(key, nil)
 		} else if _, hit := slices.BinarySearch(m.Slices, sl); hit {
-			// Where its row in 'X' is left it is saved first (SetAside), which finds it by that.
+			// SetAside saves the outbox row first, if it still has its row in TabQueued: SetAside
+			// finds it by that row.
 			m.outbox = append(m.outbox, slices.Clone(key))
 		}
 		return true, nil
@@ -381,8 +385,7 @@ func (m *Mending) orphans(b *pebble.Batch) error {
 	})
 }
 
-// homes writes again, for each site and record, which slice it is in, where those rows
-// were lost.
+// homes restores lost rows that say in which slice each site and each record is.
 func (m *Mending) homes(b *pebble.Batch) error {
 	s := m.s
 	if m.met(span{[]byte{byte(format.TabName)}, []byte{byte(format.TabName) + 1}}) {
@@ -418,8 +421,8 @@ func (m *Mending) homes(b *pebble.Batch) error {
 	})
 }
 
-// SetAside saves the rows of sl that are left in t, marked as wanted back, and takes the slice out of
-// the store, with its log.
+// SetAside saves the rows of sl that are left into t and marks them as wanted back. Then it deletes
+// the slice and its log from the store.
 func (m *Mending) SetAside(t *trash.Trash, sl partition.Slice, now time.Time) error {
 	if err := t.Put(m.s.Log, sl, "damaged", now); err != nil {
 		return err
@@ -430,15 +433,15 @@ func (m *Mending) SetAside(t *trash.Trash, sl partition.Slice, now time.Time) er
 	return m.s.Log.DropSlice(sl)
 }
 
-// Done says that all slices that lost rows were seen to, and closes the store. Open opens
-// it then.
+// Done ends the mending after all slices that lost rows were handled, and closes the store. Open
+// then opens it.
 func (m *Mending) Done() error {
 	s := m.s
 	b := s.engine.DB.NewBatch()
 	for _, key := range m.outbox {
 		v, err := s.engine.Get(key)
 		if err != nil {
-			continue // it went with its slice
+			continue // it was deleted with its slice
 		}
 		d := format.NewDecoder(v)
 		sl := partition.Slice(d.Uint(math.MaxUint64))
@@ -463,5 +466,5 @@ func (m *Mending) Done() error {
 	return cmp.Or(err, nil)
 }
 
-// Close closes the store. Without Done, Mend has to go on before it is opened.
+// Close closes the store. Without Done, the next Mend must finish before the store can be opened.
 func (m *Mending) Close() error { return m.s.Close() }

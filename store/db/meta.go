@@ -6,13 +6,14 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Caps of Meta.
+// Caps of Meta, in bytes.
 const (
 	maxMetaName  = 64
 	maxMetaValue = 1 << 20
 )
 
-// Meta is a small named value of the node; ErrNotExist when it was never set.
+// Meta returns a small named value of the node. It returns ErrNotExist when the value was never
+// set.
 func (s *Store) Meta(name string) ([]byte, error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -25,8 +26,8 @@ func (s *Store) Meta(name string) ([]byte, error) {
 	return v, nil
 }
 
-// SetMeta makes a small named value durable: a name of 1 to 64 bytes, a value
-// of at most 1 MiB. The last of two concurrent calls wins.
+// SetMeta makes a small named value durable. The name has 1 to 64 bytes, the value at most 1 MiB.
+// The last of two concurrent calls wins.
 func (s *Store) SetMeta(name string, value []byte) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -46,8 +47,8 @@ func checkMeta(name string, value []byte) error {
 	return nil
 }
 
-// SetMetas is SetMeta for several values at once, as one batch: all of them or,
-// after a crash, none. A nil value deletes.
+// SetMetas sets several values, as one batch: after a crash, all of them are set or none. A nil
+// value deletes.
 func (s *Store) SetMetas(rows map[string][]byte) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -74,8 +75,8 @@ func (s *Store) SetMetas(rows map[string][]byte) error {
 	})
 }
 
-// Metas calls each for every value whose name begins with prefix, in order of
-// name, until it answers an error, which is returned. v is each's own.
+// Metas calls each for every value whose name begins with prefix, in order of name, until each
+// returns an error. Metas returns this error. each may keep v.
 func (s *Store) Metas(prefix string, each func(name string, v []byte) error) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

@@ -18,12 +18,12 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// model is what a Store must know after the calls it acknowledged.
+// model is what a Store must know after the calls that it acknowledged.
 type model struct {
 	slice    func(partition.Key) partition.Slice
 	keys     map[partition.Key]store.Due
 	records  map[partition.Key]string
-	posts    map[partition.Key]map[string]string // by URI: "text < earlier text < …", or "deleted"
+	posts    map[partition.Key]map[string]string // by URI: "text < older text < …", or "deleted"
 	points   map[partition.Key]string            // checkpoints
 	outbox   map[partition.Slice]map[partition.Key]bool
 	answered map[partition.Key]bool // lost with the process
@@ -78,7 +78,7 @@ func (m *model) commit(c store.Commit) error {
 	return nil
 }
 
-// social is what c brings beside its record. Commits come in order of time.
+// social applies what c has in addition to its record. Commits come in order of time.
 func (m *model) social(c store.Commit) {
 	if c.Checkpoint != nil {
 		m.points[c.Key] = string(c.Checkpoint)
@@ -153,7 +153,7 @@ func (m *model) drop(sl partition.Slice) {
 	delete(m.outbox, sl)
 }
 
-// compare reads everything back through the exported methods.
+// compare reads everything through the exported methods and compares it.
 func (m *model) compare(t tb, s *Store) {
 	t.Helper()
 	audit(t, s)
@@ -263,7 +263,7 @@ func pendingOf(t tb, s *Store, id format.SiteID) (all []store.Due) {
 	}
 }
 
-// machine is a Store under random calls and crashes, beside its model.
+// machine is a Store under random calls and crashes, and its model.
 type machine struct {
 	fs *vfs.MemFS
 	s  *Store

@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// handedRows are the rows of sl that replicas have, by their keys.
+// handedRows returns the rows of sl that replicas have, by their keys.
 func handedRows(t *testing.T, s *Store, sl partition.Slice) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -26,7 +26,7 @@ func handedRows(t *testing.T, s *Store, sl partition.Slice) map[string]string {
 	return out
 }
 
-// namedSince are the rows that the log of sl names above the position at.
+// namedSince returns the rows that the log of sl names above the position at.
 func namedSince(t *testing.T, s *Store, sl partition.Slice, at uint64) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -47,8 +47,9 @@ func namedSince(t *testing.T, s *Store, sl partition.Slice, at uint64) map[strin
 	return out
 }
 
-// Whatever writes a row of a slice names it in the log, in the same call: a row that is not named
-// reaches no replica. What a replica finds by itself need not be named: that a record or an item is gone.
+// Each call that writes a row of a slice also names it in the log. A row that is not named reaches
+// no replica. Deletions of a record or an item need not be named, because a replica finds them by
+// itself.
 func TestEachRowThatIsWrittenIsNamed(t *testing.T) {
 	s := newStore(t)
 	k, page := account(1), key("a.example", 1)

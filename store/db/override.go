@@ -10,11 +10,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Override makes o durable as the last word on its account in sl (0: its hash
-// slice), with what rule makes of its record, and has the account looked at again at once. In rule the
-// record may be changed; it is nil when there is none yet. ErrNotExist: the account
-// was never admitted here. An o.At that is not after the word before, or is still to
-// come, is moved.
+// Override makes o durable as the newest override of its account in sl (0: its hash slice). In the
+// same batch, it writes the account's record as rule changes it, and makes the account due at once.
+// rule is not called when there is no record yet. ErrNotExist means that the account was never
+// admitted here. Override moves o.At when it is in the future or not after the previous override.
 func (s *Store) Override(sl partition.Slice, o store.Override, now time.Time, rule func(*store.Record,
 	[]store.Override)) error {
 	if err := s.engine.Enter(); err != nil {
@@ -93,12 +92,12 @@ func (t *batch) override(id format.SiteID, o store.Override, now time.Time, rule
 	return t.Put(id, o.Key, &old, next)
 }
 
-// overruleAgain is how soon an account is looked at again of which a person said
-// something while it was being fetched.
+// overruleAgain is the longest time until the next visit of an account that got an override during
+// a fetch.
 const overruleAgain = time.Minute
 
-// markTold has a Key due soon that got an Override after what c fetched of it was
-// judged: otherwise the word would count from the next visit on, which may be in a month.
+// markTold makes a Key due soon if it got an Override after the fetch of c was judged. Otherwise
+// the override would count only from the next visit, which may be in a month.
 func (t *batch) markTold(id format.SiteID, c *store.Commit) error {
 	if c.Record == nil || c.Record.Kind != store.KindProfile {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// ruled is what a judge makes of overrides, in short.
+// ruled is a simple judge of overrides.
 func ruled(r *store.Record, all []store.Override) {
 	if r == nil {
 		return
@@ -20,8 +20,8 @@ func ruled(r *store.Record, all []store.Override) {
 	r.Verdict = &store.Verdict{V: store.VerdictVersion, Verdict: last.Verdict, Override: &last}
 }
 
-// A person's words are kept in order beside the account, through a crash and with its slice, and change its
-// record, its replicas' too; the account is looked at again.
+// Overrides are stored in order beside the account. They survive a crash, and are handed over with
+// the slice. They change the account's record, also at its replicas, and the account becomes due.
 func TestOverride(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := create(t, fs)
@@ -41,12 +41,14 @@ func TestOverride(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if err := s.Override(0, word("out", at.Add(time.Hour)), at, ruled); err != nil { // a clock ahead, and no record yet
+	// The clock is ahead, and there is no record yet.
+	if err := s.Override(0, word("out", at.Add(time.Hour)), at, ruled); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, s, store.Commit{Key: k, Now: at, Record: record(k, "profile", at),
 		Next: store.Next{State: store.StateDone, At: at.Add(1000 * time.Hour)}})
-	if err := s.Override(0, word("in", at), at.Add(time.Minute), ruled); err != nil { // not after the one before
+	// Not later than the previous override.
+	if err := s.Override(0, word("in", at), at.Add(time.Minute), ruled); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
@@ -78,7 +80,7 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// What a person says while an account is being fetched counts soon, not at the next visit.
+// An override made during a fetch of the account counts soon, not only at the next visit.
 func TestOverrideDuringAFetch(t *testing.T) {
 	s, k := newStore(t), account(0)
 	admit(t, s, k)
@@ -124,7 +126,7 @@ func TestOverrideDuringAFetch(t *testing.T) {
 	}
 }
 
-// Only the last of very many words are kept.
+// Only the last of very many overrides are kept.
 func TestOverridesAreCapped(t *testing.T) {
 	s, k := newStore(t), account(0)
 	admit(t, s, k)

@@ -32,19 +32,19 @@ func geoStore(t tb, fs vfs.FS) *Store {
 	return s
 }
 
-// cellAt is some cell of level 7.
+// cellAt returns a cell of level 7.
 func cellAt(n int) partition.Slice {
 	return partition.Slice(uint64(n)<<47 | 1<<46)
 }
 
-// swarm is peers and the links between them, without a network: a link is given
-// to the peer that has its slice, late, twice or again.
+// placing is peers and the links between them, without a network. A link is delivered to the peer
+// that has its slice: late, twice or again.
 type placing struct {
 	t      tb
 	stores []*Store
 	now    time.Time
 	gens   map[partition.Unit]uint64
-	asked  map[partition.Site]time.Time // when the site was asked last
+	asked  map[partition.Site]time.Time // when the site got its last request
 	wait   time.Duration
 }
 
@@ -52,8 +52,8 @@ func (p *placing) holder(sl partition.Slice) *Store {
 	return p.stores[int(uint64(sl)>>46)%len(p.stores)]
 }
 
-// crawl takes one due row of a slice as the crawler does: it moves the unit's
-// Keys when they belong elsewhere, else fetches, and may find out that they do.
+// crawl takes one due row of a slice, as the crawler does. If the unit's Keys belong elsewhere,
+// crawl moves them. Otherwise it fetches, and may find that they belong elsewhere.
 func (p *placing) crawl(sl partition.Slice, to partition.Slice) (busy bool) {
 	s := p.holder(sl)
 	bs, err := s.Queue.Backlogs(sl)
@@ -111,8 +111,8 @@ func (p *placing) crawl(sl partition.Slice, to partition.Slice) (busy bool) {
 	return false
 }
 
-// deliver gives one outbox row to whoever has its slice; lost: the answer does
-// not come back.
+// deliver delivers one outbox row to the peer that has its slice. With lost, the answer does not
+// come back.
 func (p *placing) deliver(s *Store, n int, lost bool) bool {
 	rows, _, err := s.Queue.Outbox(0, 100, nil)
 	if err != nil {
@@ -137,8 +137,8 @@ func (p *placing) deliver(s *Store, n int, lost bool) bool {
 	return true
 }
 
-// However units move, and however late and often their Keys are delivered, every
-// Key is fetched exactly once, no site early, and all comes to rest.
+// Units move in any way, and their Keys are delivered late and often. Every Key is fetched exactly
+// once, no site gets a request too early, and in the end nothing moves any more.
 func TestPlaceMoves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &placing{t: t, now: epoch(), gens: map[partition.Unit]uint64{}, asked: map[partition.Site]time.Time{},
@@ -207,7 +207,7 @@ func TestPlaceMoves(t *testing.T) {
 	})
 }
 
-// follow replicates the logs to another replica, which then has the same.
+// follow replicates the logs to another replica, which then has the same rows.
 func (p *placing) follow(t *rapid.T, all []partition.Slice) {
 	f := geoStore(t, vfs.NewMem())
 	defer closeStore(t, f)
@@ -259,8 +259,8 @@ func (p *placing) check(keys []partition.Key) {
 	}
 }
 
-// A crash at any moment of placing and moving loses no Key: after reopening,
-// going on ends as it would have.
+// A crash at any moment of placing and moving loses no Key. After reopening, the end result is the
+// same.
 func TestPlaceCrash(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	s := geoStore(t, fs)
@@ -280,7 +280,8 @@ func TestPlaceCrash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.stores, q.wait = []*Store{r}, 0 // the pace may be lost with the process; the crawler waits then
+		// The pace may be lost with the process; the crawler then waits.
+		q.stores, q.wait = []*Store{r}, 0
 		for i := 0; q.crawl(home, 0) || q.crawl(cellAt(5), 0) || q.deliver(r, 0, false); i++ {
 			if i > 1000 {
 				t.Fatal("it does not come to rest")
@@ -308,7 +309,7 @@ func TestPlaceCrash(t *testing.T) {
 	closeStore(t, s)
 }
 
-// A slice of either kind is handed over whole, and goes whole.
+// A slice of either kind is handed over completely, and deleted completely.
 func TestPlaceHandOver(t *testing.T) {
 	a, b := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, a)
@@ -379,14 +380,14 @@ func TestPlaceHandOver(t *testing.T) {
 	}
 }
 
-// What no honest peer would send is refused, and nothing is written.
+// Rows that no honest peer sends are refused, and nothing is written.
 func TestPlaceHostile(t *testing.T) {
 	s := geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
 	k := key("h.example", 1)
 	admit(t, s, k)
 	home, cell := s.SliceOf(k), cellAt(5)
-	parent := partition.Slice(1)<<52 | 1<<51 // level 4 has bit 52: this is level 4.5, no cell
+	parent := partition.Slice(1)<<52 | 1<<51 // level 4 has bit 52: this would be level 4.5, no cell
 	value := func(p store.Placement) []byte { return format.EncodePlacement(p) }
 	good := store.Placement{Unit: "web:h.example", To: cell, Gen: 1, At: epoch()}
 	for name, row := range map[string]store.Row{
@@ -438,8 +439,8 @@ func TestPlaceHostile(t *testing.T) {
 	}
 }
 
-// A message that comes late, after its unit went on and came back, brings no
-// Key back that was fetched elsewhere meanwhile; what the unit brings, it does.
+// A message arrives late, after its unit moved on and came back. It does not make a Key due that
+// was fetched elsewhere meanwhile. The messages of the unit's return do.
 func TestPlaceLate(t *testing.T) {
 	s := geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
@@ -494,9 +495,9 @@ func TestPlaceLate(t *testing.T) {
 	audit(t, s)
 }
 
-// An owner fetches a Key and is lost before anybody else knows; its successor
-// places the Key. Whoever of the two learns of the other, and however, the
-// record and the visit of the first are gone: the Key is fetched elsewhere.
+// An owner fetches a Key and is lost before any other peer knows. Its successor places the Key.
+// When the two learn of each other, in any way, the record and the visit of the first are deleted:
+// the Key is fetched elsewhere.
 func TestRecordOfAPlacedKeyGoes(t *testing.T) {
 	k, first := key("h.example", 1), key("h.example", 2)
 	stores := func() (lost, next *Store, sl partition.Slice) {
@@ -557,8 +558,8 @@ func TestRecordOfAPlacedKeyGoes(t *testing.T) {
 	}
 }
 
-// A visit that failed left a record, and the Key goes elsewhere: the log names a
-// record that is gone, and whoever follows it has none.
+// A failed visit left a record, and the Key is placed elsewhere. The log names a record that is
+// gone, and its followers have none.
 func TestLogOfARecordThatIsGone(t *testing.T) {
 	s, replica := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
@@ -594,8 +595,8 @@ func TestLogOfARecordThatIsGone(t *testing.T) {
 	}
 }
 
-// A link to a Key is on its way to the Key's registrar when the Key comes from
-// there, and its unit goes on: the Key's row takes the place of the link's.
+// A link to a Key waits to be sent to the Key's registrar. Then the Key comes from there, and its
+// unit moves on: the Key's row replaces the row of the link.
 func TestMoveOfALinkUnderWay(t *testing.T) {
 	s, replica := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, s)
@@ -641,9 +642,8 @@ func TestMoveOfALinkUnderWay(t *testing.T) {
 	}
 }
 
-// TestChunksOfTwoSlicesOfOneKey: a Key has a row in the slice that it left and
-// one in the slice it is in; a follower of both takes both in one batch, and
-// of two placements the later.
+// TestChunksOfTwoSlicesOfOneKey: a Key has a row in the slice that it left and one in its current
+// slice. A follower of both takes both in one batch. Of two placements, it keeps the later.
 func TestChunksOfTwoSlicesOfOneKey(t *testing.T) {
 	owner, f := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, owner)

@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Whoever has been answered that a Key is due finds it in the queue, wherever the front of that was found meanwhile by
-// others, and in the order that a queue has from its very beginning.
+// A caller whose answer says that a Key is due finds it in the queue, although others update the
+// queue's head at the same time. The rows come in the same order as from the start of the queue.
 func TestTheFrontOfAQueueHidesNothing(t *testing.T) {
 	s := newStore(t)
 	const writers, each = 4, 8
@@ -60,7 +60,8 @@ func TestTheFrontOfAQueueHidesNothing(t *testing.T) {
 	audit(t, s)
 }
 
-// A queue that is worked off and comes back behind itself, as that of accounts does.
+// A queue whose rows are taken from the front and come back at the end, as the queue of accounts
+// does.
 func BenchmarkPendingOfAWorkedQueue(b *testing.B) {
 	s := create(b, vfs.NewMem())
 	defer closeStore(b, s)

@@ -45,7 +45,7 @@ func benchText() string {
 	return text.String()
 }
 
-// commits fetches pages from first up to last, by 64 callers at once.
+// commits commits the pages from first up to, but not including, last, from 64 goroutines.
 func commits(b *testing.B, s *Store, first, last int, text string) {
 	n := atomic.Int64{}
 	n.Store(int64(first - 1))
@@ -67,8 +67,8 @@ func commits(b *testing.B, s *Store, first, last int, text string) {
 	})
 }
 
-// cpu is the processor time that this process has had: on a machine that is
-// shared it says more than the clock does.
+// cpu returns the processor time of this process. On a shared machine, it says more than elapsed
+// time.
 func cpu(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -85,8 +85,8 @@ func benchSlices(s *Store) (sls []partition.Slice) {
 	return sls
 }
 
-// BenchmarkCommitLogged: BenchmarkCommit's work with a log and without, and a
-// page of words and links that do not repeat.
+// BenchmarkCommitLogged: the work of BenchmarkCommit with a log and without, and a page of words
+// and links that do not repeat.
 func BenchmarkCommitLogged(b *testing.B) {
 	for _, on := range []bool{false, true} {
 		b.Run(fmt.Sprint("logged ", on), func(b *testing.B) {
@@ -103,8 +103,8 @@ func BenchmarkCommitLogged(b *testing.B) {
 	}
 }
 
-// BenchmarkApplyLog: a follower of the same pages, ReadLog on the owner timed
-// apart; a call has a log chunk of each of 100 slices, of about 20 pages in all.
+// BenchmarkApplyLog: a follower of the same pages. ReadLog at the owner is timed separately. A call
+// has a log chunk of each of 100 slices, with about 20 pages in all.
 func BenchmarkApplyLog(b *testing.B) {
 	owner, f, text := diskStore(b), diskStore(b), benchText()
 	sls := benchSlices(owner)

@@ -22,8 +22,8 @@ import (
 	"github.com/echo-node/echo-node/store/replog"
 )
 
-// owning is a store whose slice is logged from the first batch: two pages, one
-// of them fetched twice, a pace, links sent and not.
+// owning returns a store whose slice is logged from the first batch. It has two pages, one of them
+// fetched twice, a pace, and links that were sent and not sent.
 func owning(t testing.TB) *Store {
 	t.Helper()
 	s := newStore(t)
@@ -65,7 +65,7 @@ func applyLog(t tb, s *Store, ps ...store.LogChunk) {
 	}
 }
 
-// follow replicates everything, a batch at a time.
+// follow replicates everything, one batch at a time.
 func follow(t tb, from, to *Store, sl partition.Slice) {
 	t.Helper()
 	for to.Log.LogHead(sl) < from.Log.LogHead(sl) {
@@ -87,9 +87,9 @@ func logStateOf(t tb, s *Store, sl partition.Slice) logState {
 	return logState{s.Log.LogHead(sl), n, dumpOf(t, s)}
 }
 
-// TestI3LogFaults: ApplyLog, ResetLog and TrimLog, each cut off before every
-// write, after it, and done but reported failed. The store has what was before
-// or what is after, and the same call, or the next log chunk, goes on from there.
+// TestI3LogFaults: ApplyLog, ResetLog and TrimLog are each cut off before every write and after it,
+// and also done but reported as failed. The store has the state before or after the call, and the
+// same call, or the next log chunk, continues from there.
 func TestI3LogFaults(t *testing.T) {
 	owner, sl := owning(t), slice(t)
 	first, rest := readLog(t, owner, sl, 0, 1), readLog(t, owner, sl, 1, 1<<20)
@@ -164,7 +164,7 @@ func TestI3LogFaults(t *testing.T) {
 	}
 }
 
-// checkAfterFault opens what a fault left, and does the same again.
+// checkAfterFault opens what a fault left, and repeats the call.
 func checkAfterFault(t *testing.T, name string, fs vfs.FS, before, after logState, done bool, again func(*Store)) {
 	t.Helper()
 	s := reopen(t, fs)
@@ -182,8 +182,8 @@ func checkAfterFault(t *testing.T, name string, fs vfs.FS, before, after logStat
 	}
 }
 
-// TestI2OnlyDurableIsReplicated: ReadLog waits for a commit that is visible and not
-// yet durable, and makes a PutSite durable that nobody syncs.
+// TestI2OnlyDurableIsReplicated: ReadLog waits for a commit that is visible but not yet durable. It
+// also makes a PutSite durable that nothing else syncs.
 func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	var hold atomic.Bool
@@ -215,7 +215,7 @@ func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	select {
 	case p := <-shipped:
 		t.Errorf("replicated up to %d before the disk", p.To)
-		shipped <- p // to be looked at below
+		shipped <- p // checked below
 	case <-time.After(50 * time.Millisecond):
 	}
 	hold.Store(false)
@@ -229,7 +229,7 @@ func TestI2OnlyDurableIsReplicated(t *testing.T) {
 	if p := readLog(t, s, sl, 2, 1<<20); p.To != 3 || len(p.Rows) != 1 {
 		t.Errorf("the pace is not replicated: %+v", p)
 	}
-	// A peer that is at the head, by a snapshot, is not ahead after a crash either.
+	// A peer that is at the head through a snapshot is not ahead after a crash either.
 	if err := s.Queue.PutSite(store.Site{Site: a.Site(), Slice: sl,
 		NextAllowed: epoch().Add(time.Minute)}); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestLoggedIsTold(t *testing.T) {
 		t.Errorf("unlogged, but told %v", told)
 	}
 	s.Log.SetLogged(true, s.SliceOf(a))
-	admit(t, s, a, b) // known: nothing is written
+	admit(t, s, a, b) // Known: nothing is written
 	commit(t, s, done(a, "t", epoch()))
 	commit(t, s, done(b, "t", epoch()))
 	if err := s.Queue.PutSite(store.Site{Site: a.Site(), Slice: s.SliceOf(a)}); err != nil {
@@ -273,7 +273,7 @@ func TestLoggedIsTold(t *testing.T) {
 	}
 }
 
-// TestLogIsCapped: a log that nobody trims loses its older half.
+// TestLogIsCapped: a log that is never trimmed loses its older half.
 func TestLogIsCapped(t *testing.T) {
 	if racetest.Enabled {
 		t.Skip("25 MB of Keys take a minute with the race detector; run without it")
@@ -309,8 +309,8 @@ func TestLogIsCapped(t *testing.T) {
 	}
 }
 
-// TestLargeBatchIsManyEntries: what ImportRows reconciles reaches the followers,
-// in entries of which each can be replicated.
+// TestLargeBatchIsManyEntries: what ImportRows merges reaches the followers, in entries that can
+// each be replicated.
 func TestLargeBatchIsManyEntries(t *testing.T) {
 	from, s, f, sl := newStore(t), newStore(t), newStore(t), slice(t)
 	var ks []partition.Key
@@ -332,8 +332,8 @@ func TestLargeBatchIsManyEntries(t *testing.T) {
 	sameSlice(t, s, f, sl)
 }
 
-// TestI3PartOfALog: a page fetched again after a log chunk's end is replicated as
-// due, since its new links come later.
+// TestI3PartOfALog: a page that was fetched again after the end of a log chunk is replicated as
+// due, because its new links come later.
 func TestI3PartOfALog(t *testing.T) {
 	owner, f, sl := owning(t), newStore(t), slice(t)
 	p := readLog(t, owner, sl, 0, 1) // the admissions
@@ -431,7 +431,7 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 			p := good
 			p.Rows = append([]store.Row(nil), good.Rows...)
 			c.change(&p)
-			// A good log chunk of another slice beside it is not taken either.
+			// A good log chunk of another slice in the same call is not taken either.
 			other := newStore(t)
 			k := key("b.example", 1)
 			other.Log.SetLogged(true, other.SliceOf(k))
@@ -455,12 +455,13 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 	p.Rows = append(append([]store.Row(nil), good.Rows...), store.Row{Key: append([]byte("Rweb:a.example\x00"),
 		future.Key...),
 		Value: packed(future)})
+	// The row is left out or taken by the time that the call gives.
 	early := newStore(t)
 	for _, x := range []struct {
 		s    *Store
 		now  time.Time
 		want bool
-	}{{early, epoch().Add(2 * time.Hour), false}, {s, epoch().Add(72 * time.Hour), true}} { // by the time that is given
+	}{{early, epoch().Add(2 * time.Hour), false}, {s, epoch().Add(72 * time.Hour), true}} {
 		if err := x.s.Log.ApplyLog(x.now, p); err != nil || x.s.Log.LogHead(sl) != p.To {
 			t.Errorf("at %s: head %d of %d, %v", x.now, x.s.Log.LogHead(sl), p.To, err)
 		}
@@ -469,7 +470,7 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 			t.Errorf("at %s: the row from the future is taken: %v, %v", x.now, got, err)
 		}
 	}
-	// Whoever has no copy of a robots.txt does without.
+	// A follower without a copy of a robots.txt works without it.
 	head := sumOf("gone")
 	q := store.LogChunk{Slice: sl, From: p.To, To: p.To + 1, Rows: []store.Row{paceWith(func(r *format.SiteRow) {
 		r.Robots["https://a.example"] = format.RobotsHead{Sum: head}
@@ -483,8 +484,8 @@ func TestApplyLogRefusesHostileChunks(t *testing.T) {
 
 func sumOf(text string) []byte { return bytes.Repeat([]byte{text[0]}, 32) }
 
-// TestManyChunksOfOneSlice: pieces that follow each other go into one batch,
-// whatever they say of one row.
+// TestManyChunksOfOneSlice: chunks that follow each other are applied in one batch, also when they
+// change the same row.
 func TestManyChunksOfOneSlice(t *testing.T) {
 	owner, f, sl := newStore(t), newStore(t), slice(t)
 	owner.Log.SetLogged(true, sl)
@@ -501,7 +502,7 @@ func TestManyChunksOfOneSlice(t *testing.T) {
 	ship()
 	for n := range 4 {
 		cm := done(a, fmt.Sprint(n), epoch().Add(time.Duration(n)*time.Minute), far)
-		for i := range cm.Links { // it goes out although it was answered lately
+		for i := range cm.Links { // it is sent although it was answered recently
 			cm.Links[i].Hint = store.Hint{Kind: store.HintFeed, At: cm.Now}
 		}
 		cm.Site = &store.Site{Site: a.Site(), NextAllowed: cm.Now,

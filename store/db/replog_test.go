@@ -77,7 +77,7 @@ func (k *replicas) close(t tb) {
 	}
 }
 
-// now sometimes stands still or falls back, as clocks do.
+// now sometimes repeats a time or goes back, as clocks do.
 func (k *replicas) now(t *rapid.T) time.Time {
 	k.n += rapid.SampledFrom([]int{1, 1, 1, 0, -2}).Draw(t, "clock")
 	return epoch().Add(time.Duration(k.n) * 17 * time.Minute)
@@ -167,7 +167,7 @@ func (k *replicas) send(t *rapid.T) {
 	}
 }
 
-// adopt merges what another peer had of a slice.
+// adopt merges rows that another peer had of a slice.
 func (k *replicas) adopt(t *rapid.T) {
 	other := create(t, vfs.NewMem())
 	defer closeStore(t, other)
@@ -185,7 +185,7 @@ func (k *replicas) adopt(t *rapid.T) {
 	k.ack(key, true)
 }
 
-// replicate brings a follower one piece forward, or gives it a snapshot.
+// replicate sends one log chunk, or a snapshot, to a follower.
 func (k *replicas) replicate(t *rapid.T, f *peer, sl partition.Slice, maxBytes int) {
 	head := f.s.Log.LogHead(sl)
 	p, err := k.owner.s.Log.ReadLog(sl, head, maxBytes)
@@ -237,7 +237,7 @@ func (k *replicas) draw(t *rapid.T) (*peer, partition.Slice) {
 	return k.followers[rapid.IntRange(0, 1).Draw(t, "follower")], rapid.SampledFrom(k.slices).Draw(t, "slice")
 }
 
-// check holds the followers against what their position says they have.
+// check compares the followers with what their position says they have.
 func (k *replicas) check(t *rapid.T) {
 	for _, p := range append(k.followers[:], k.owner) {
 		audit(t, p.s)
@@ -264,7 +264,7 @@ func (k *replicas) check(t *rapid.T) {
 	}
 }
 
-// checkLinks: I3 at a follower: a page that it has as fetched has its links here.
+// checkLinks checks I3 at a follower: the links of a page that is fetched there are there too.
 func (k *replicas) checkLinks(t *rapid.T, s *Store) {
 	for page, fetches := range k.links {
 		if _, err := s.Queue.DueOf(page); err != nil {
@@ -287,7 +287,7 @@ func (k *replicas) checkLinks(t *rapid.T, s *Store) {
 	}
 }
 
-// catchUp replicates all, then owner and followers must be the same.
+// catchUp replicates everything. Then owner and followers must be the same.
 func (k *replicas) catchUp(t *rapid.T) {
 	for _, f := range k.followers {
 		for _, sl := range k.slices {
@@ -312,7 +312,7 @@ func stateAt(t tb, s *Store, k partition.Key) format.KeyState {
 	return st
 }
 
-// sameSlice compares digests, and rows but for the order of admission.
+// sameSlice compares digests, and rows without their order of admission.
 func sameSlice(t tb, a, b *Store, sl partition.Slice) {
 	t.Helper()
 	x, at, err := a.Log.DigestsAt(sl)
@@ -395,7 +395,7 @@ func TestI2I3FollowersThroughCrashes(t *testing.T) {
 	})
 }
 
-// checkLogs compares what is kept of the logs in memory with the rows.
+// checkLogs compares the state of the logs in memory with the rows.
 func checkLogs(t tb, s *Store) {
 	t.Helper()
 	for sl, l := range maps.Clone(s.engine.Logs.By) {

@@ -33,7 +33,7 @@ func account(n int) partition.Key {
 	return partition.Key(fmt.Sprintf("mastodon:user%d@social.example", n))
 }
 
-// withSocial gives c a post, a gap and a checkpoint.
+// withSocial gives c two posts, a gap and a checkpoint.
 func withSocial(c store.Commit, text string) store.Commit {
 	c.Posts = append(c.Posts, postOf(c.Key, 1, text, c.Now), postOf(c.Key, 2, "two", c.Now))
 	c.Gaps = append(c.Gaps, store.Gap{Source: "test", From: c.Now.Add(-time.Hour), To: c.Now, What: store.GapSkipped,
@@ -42,7 +42,7 @@ func withSocial(c store.Commit, text string) store.Commit {
 	return c
 }
 
-// drawSocial is some of what a fetch may bring beside its record.
+// drawSocial draws a part of what a fetch may return in addition to its record.
 func drawSocial(t *rapid.T, c *store.Commit) {
 	for range rapid.IntRange(0, 2).Draw(t, "posts") {
 		at := c.Now.Add(time.Duration(rapid.IntRange(-90, 30).Draw(t, "ago")) * time.Minute)
@@ -77,7 +77,7 @@ func drawSocial(t *rapid.T, c *store.Commit) {
 	}
 }
 
-// itemsOf are the states of all items, by row without its table.
+// itemsOf returns the states of all items, by row without its table.
 func itemsOf(t tb, s *Store) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -209,8 +209,8 @@ func TestCommitRefusesStrangePosts(t *testing.T) {
 	}
 }
 
-// TestListsOverTime: a list is rebuilt as it was at any time; a walk that is not
-// whole makes nobody gone.
+// TestListsOverTime: a list can be rebuilt as it was at any time. An incomplete walk removes no
+// account.
 func TestListsOverTime(t *testing.T) {
 	s, k := newStore(t), account(0)
 	list := k + "/followers"
@@ -218,7 +218,7 @@ func TestListsOverTime(t *testing.T) {
 	hour := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Hour) }
 	walk := func(n int, complete bool, who ...int) {
 		t.Helper()
-		for i, w := range who { // a page an account, a commit a page
+		for i, w := range who { // one account a page, one page a commit
 			p := store.ListPage{List: list, Walk: hour(n), At: hour(n).Add(time.Duration(i) * time.Minute),
 				Accounts: []partition.Key{account(w)}, Claimed: 9}
 			commit(t, s, store.Commit{Key: k, Now: p.At, Next: store.Next{State: store.StateDone},
@@ -232,7 +232,7 @@ func TestListsOverTime(t *testing.T) {
 			Checkpoint: []byte{}})
 	}
 	walk(0, true, 1, 2)
-	walk(10, false, 1) // 2 was not met, and may be there
+	walk(10, false, 1) // 2 was not seen, but may be in the list
 	walk(20, true, 1, 3)
 	walk(30, true, 1, 2)
 	at := func(n int) (out []partition.Key) {
@@ -279,8 +279,8 @@ func TestListsOverTime(t *testing.T) {
 	}
 }
 
-// TestEdgesSayHowSure: an edge says by what readings it was met. What was taken in before a list was found to be
-// another account's is doubted from then on, until a reading meets it again.
+// TestEdgesSayHowSure: an edge says which walks saw it. When a list turns out to be another
+// account's, all earlier edges are doubted until a walk sees them again.
 func TestEdgesSayHowSure(t *testing.T) {
 	s, k := newStore(t), account(0)
 	list := k + "/following"
@@ -334,8 +334,8 @@ func trimmed(in []string) (out []string) {
 	return out
 }
 
-// TestItemsJoin: the states that two peers made apart join to one in any order
-// and grouping, and again to the same.
+// TestItemsJoin: states that two peers made separately join to one state in any order and grouping.
+// Joining again changes nothing.
 func TestItemsJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var given []map[string]string
@@ -391,8 +391,8 @@ func TestItemsJoin(t *testing.T) {
 	})
 }
 
-// TestItemsAreReplicated: what an owner commits is at a follower of its log and at who
-// imports its rows, all of it once; and gone with the slice.
+// TestItemsAreReplicated: what an owner commits is at a follower of its log and at a peer that
+// imports its rows, all of it once. It is deleted with the slice.
 func TestItemsAreReplicated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		owner, follower, importer := create(t, vfs.NewMem()), create(t, vfs.NewMem()), create(t, vfs.NewMem())
@@ -432,7 +432,7 @@ func TestItemsAreReplicated(t *testing.T) {
 	})
 }
 
-// TestItemsAreCapped: of gaps and walks the latest stay, at every replica the same.
+// TestItemsAreCapped: the latest gaps and walks stay, the same at every replica.
 func TestItemsAreCapped(t *testing.T) {
 	owner, follower := newStore(t), newStore(t)
 	k, sl := account(0), owner.SliceOf(account(0))
@@ -511,7 +511,7 @@ func TestKeysFrom(t *testing.T) {
 	}
 }
 
-// FuzzItem: a state that another peer sends is refused, or is one that joins.
+// FuzzItem: a state that another peer sends is refused, or it is one that joins.
 func FuzzItem(f *testing.F) {
 	k := account(0)
 	post, err := format.NewPost(postOf(k, 1, "text", epoch()))
@@ -561,8 +561,7 @@ func FuzzItem(f *testing.F) {
 	})
 }
 
-// TestI3SocialIsOneBatch: all that one fetch brings is there after a crash, or
-// nothing.
+// TestI3SocialIsOneBatch: after a crash, all data of one fetch is there, or nothing.
 func TestI3SocialIsOneBatch(t *testing.T) {
 	k := account(0)
 	allOrNothing(t, func(s *Store) {
@@ -589,9 +588,9 @@ func TestPostOfNothing(t *testing.T) {
 	}
 }
 
-// TestItemsOfAPlacedKey: in geo mode what one fetch brought is in one slice: found in
-// the cell that it was fetched in, and gone, here and at a follower, from the slice
-// that a Key was moved out of before its fetch was done.
+// TestItemsOfAPlacedKey: in geo mode, the data of one fetch is in one slice: the cell in which it
+// was fetched. It is deleted, here and at a follower, from a slice that the Key left before its
+// fetch was done.
 func TestItemsOfAPlacedKey(t *testing.T) {
 	owner, follower := geoStore(t, vfs.NewMem()), geoStore(t, vfs.NewMem())
 	defer closeStore(t, owner)

@@ -1,31 +1,30 @@
-// Package db assembles a store of its parts: one peer's durable state in one Pebble. It has
-// what needs several of them: Commit, which is one batch of all (I3), and Mend.
+// Package db builds a store from its parts: one peer's durable state in one Pebble database. It
+// contains what needs several parts: Commit, which is one batch of all parts (I3), and Mend.
 //
-// It promises: I1 (Queue.Admit), I2's part in it (no answer before it is durable), I3 (Commit
-// is one batch, here and at a follower), I4's means (the Log's SliceRows, ImportRows and
-// DropSlice; ReadLog and ApplyLog). It does not decide what is crawled or who owns what:
-// times and Keys are given.
+// The store guarantees I1 (Queue.Admit) and its part of I2: no answer before it is durable. It
+// guarantees I3: Commit is one batch, here and at a follower. For I4, it has SliceRows, ImportRows,
+// DropSlice, ReadLog and ApplyLog of the Log. It does not decide what is crawled or who owns what:
+// callers give times and Keys.
 //
 // # Locks and syncs
 //
-// Calls that write take the locks of their slices (4096 stripes), read, decide,
-// and make their batch visible; then they let go and wait for the disk. So two
-// calls of one slice are one after the other, which is I1, yet share a sync. An
-// answer that rests on a row not yet durable waits for a sync as well.
+// A call that writes locks its slices (4096 stripes), reads, decides, and makes its batch visible.
+// Then it unlocks and waits for the disk. So two calls of one slice follow each other, which is I1,
+// but can share a sync. An answer that depends on a row that is not yet durable waits for a sync as
+// well.
 //
 // # After a crash
 //
-// A batch is there whole or not at all. All that a call acknowledged is there,
-// but for PutSite and TrimLog, which say so. Numbers, counts and outbox are read back
-// from small rows, never by reading all Keys.
+// Each batch is there completely or not at all. Everything that a call acknowledged is there. The
+// exceptions are PutSite and TrimLog; their comments say so. Sequence numbers, counts and the
+// outbox are read from small rows, never by reading all Keys.
 //
 // # A full disk
 //
-// The last 64 MiB (a twentieth of a small disk) are left free: writes answer
-// ErrFull before, and go on when there is room. If the disk is full all the
-// same, the write that met it answers ErrFull and the store writes no more;
-// reads go on; start again when there is room. Any other refusal of a log sync
-// is fatal (Options.Fatal).
+// The store keeps the last 64 MiB of the disk free (a twentieth of a small disk). Before that
+// limit, writes return ErrFull, and work again when there is space. If the disk becomes full all
+// the same, the write that failed returns ErrFull and the store writes no more. Reads still work.
+// Restart the store when there is space. Any other error of a log sync is fatal (Options.Fatal).
 package db
 
 import (
@@ -40,7 +39,7 @@ import (
 	"github.com/echo-node/echo-node/store/replog"
 )
 
-// Store is one peer's durable state. Safe for concurrent use.
+// Store is one peer's durable state. It is safe for concurrent use.
 type Store struct {
 	Archive  *archive.Archive
 	Accounts *accounts.Accounts
@@ -51,15 +50,17 @@ type Store struct {
 	trimming sync.Mutex // one TrimChanges at a time
 }
 
-// Create makes a store in dir, which may exist but must not hold one: ErrExist.
-// A Create that was cut short is finished by the next.
+// Create makes a store in dir. The directory may exist but must not contain a store (ErrExist).
+// After a crash during Create, the next Create finishes the work.
 func Create(dir string, o store.Options) (*Store, error) { return assemble(engine.Create(dir, o)) }
 
-// Open opens the store in dir. ErrNotExist: there is none. ErrVersion: another
-// program's. ErrLocked: in use. ErrCharter: o.Charter is another one. ErrDamaged: a file
-// does not hold what was written to it; Mend may help.
+// Open opens the store in dir. The errors: ErrNotExist when there is no store, ErrVersion when
+// another version of the program wrote it, ErrLocked when it is in use. ErrCharter means that its
+// charter is not o.Charter. ErrDamaged means that a file does not contain what was written to it;
+// Mend may repair the store.
 func Open(dir string, o store.Options) (*Store, error) { return assemble(engine.Open(dir, o)) }
 
+// assemble makes a Store of all parts in e.
 func assemble(e *engine.Engine, err error) (*Store, error) {
 	if err != nil {
 		return nil, err
@@ -70,31 +71,30 @@ func assemble(e *engine.Engine, err error) (*Store, error) {
 	return &Store{Archive: ar, Accounts: ac, Queue: q, Log: replog.New(e, ar, ac, q), engine: e}, nil
 }
 
-// Close waits for every call under way, then closes the store. Later calls
-// answer ErrClosed.
+// Close waits for all calls that run, then closes the store. Later calls return ErrClosed.
 func (s *Store) Close() error { return s.engine.Close() }
 
-// Charter is the one the store was made for.
+// Charter returns the charter that the store was made for.
 func (s *Store) Charter() partition.Charter { return s.engine.Charter() }
 
-// ID names this store and its copies: 32 hex digits made by Create.
+// ID returns the name of this store and its copies: 32 hex digits made by Create or Mend.
 func (s *Store) ID() string { return s.engine.ID() }
 
-// SliceOf is k's slice by the charter.
+// SliceOf returns the slice of k by the charter.
 func (s *Store) SliceOf(k partition.Key) partition.Slice { return s.engine.SliceOf(k) }
 
-// Stats are the store's counts. Each is exact for what was visible at some
-// moment during the call; DiskBytes is up to a second old. Zero after Close.
+// Stats returns the counts of the store. They are exact for what was visible at some moment during
+// the call. DiskBytes is up to a second old. After Close, all are zero.
 func (s *Store) Stats() store.Stats { return s.engine.Stats() }
 
-// Damaged is the first damage that was met, nil while there is none. A Store that has
-// one should be closed and mended (Mend): what it answers is right or an error, but
-// compactions of the file fail again and again.
+// Damaged returns the first damage that was found, or nil. The caller should then close the store
+// and mend it (Mend). Every answer of a damaged store is right or an error, but compactions of the
+// damaged file fail again and again.
 func (s *Store) Damaged() error { return s.engine.Damaged() }
 
-// Backup makes a consistent copy of the store in dir, which must not exist, by
-// hard links where the file system has them. Open opens it. The store goes on
-// meanwhile; what is committed after the call may be missing.
+// Backup makes a consistent copy of the store in dir, which must not exist. It uses hard links
+// where the file system has them. Open opens the copy. The store keeps working during the call;
+// what is committed after the call began may be missing.
 func (s *Store) Backup(dir string) error { return s.engine.Backup(dir) }
 
 // batch is a batch of all parts.
@@ -103,7 +103,7 @@ type batch struct {
 	s *Store
 }
 
-// write is engine.Write for this package's batches.
+// write is engine.Write with batches of this package.
 func (s *Store) write(sls []partition.Slice, build func(t *batch) error) error {
 	return s.engine.Write(sls, func(b *engine.Batch) error { return build(&batch{s.Queue.Extend(b), s}) })
 }

@@ -66,8 +66,8 @@ func TestLargeRecordComesBack(t *testing.T) {
 	}
 }
 
-// TestOutboxHoldsALinkOnce: in one slice's outbox, and not again after its
-// final answer while that is remembered.
+// TestOutboxHoldsALinkOnce: one slice's outbox has a link once. It gets no new row after the final
+// answer, while this is remembered.
 func TestOutboxHoldsALinkOnce(t *testing.T) {
 	mem := vfs.NewMem()
 	s := create(t, mem)
@@ -134,7 +134,7 @@ func TestDueOrder(t *testing.T) {
 	}
 }
 
-// TestEarliestIsNeverLate, however many rows share the hour.
+// TestEarliestIsNeverLate, however many rows are in the same hour.
 func TestEarliestIsNeverLate(t *testing.T) {
 	s := newStore(t)
 	for n := range 200 {
@@ -200,7 +200,7 @@ func TestChangesTrim(t *testing.T) {
 	if err != nil || len(cs) != 1 || cs[0].Seq > s.LastSeq() {
 		t.Fatal(cs, err)
 	}
-	admit(t, s, key("b.example", 1)) // takes a number, and is no change
+	admit(t, s, key("b.example", 1)) // takes a number, but is no change
 	if s.LastChange() != cs[0].Seq || s.LastChange() >= s.LastSeq() {
 		t.Errorf("last change %d, last number %d, want %d", s.LastChange(), s.LastSeq(), cs[0].Seq)
 	}
@@ -277,8 +277,8 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// TestTooLargeARecordIsCut: whatever is in it, a record fits a message between
-// peers, and so does each row of its slice.
+// TestTooLargeARecordIsCut: whatever a record contains, it fits a message between peers, and so
+// does each row of its slice.
 func TestTooLargeARecordIsCut(t *testing.T) {
 	s := newStore(t)
 	noise := make([]byte, store.MaxRecordBytes) // does not compress, and each byte of it is escaped
@@ -339,8 +339,7 @@ func TestTooLargeARecordIsCut(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierVersion: it may be larger, and is cut when it is read or
-// sent.
+// TestRecordOfAnEarlierVersion: it may be larger, and is cut when it is read or sent.
 func TestRecordOfAnEarlierVersion(t *testing.T) {
 	s := newStore(t)
 	k := key("a.example", 1)

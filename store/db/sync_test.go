@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// TestI2NothingGetsAheadOfTheDisk holds the sync of a commit up: until it is
-// done no caller is told of it, "known" included, and no reader of the logs.
+// TestI2NothingGetsAheadOfTheDisk delays the sync of a commit. Until it is done, no caller gets an
+// answer that depends on the commit, not even Known, and no reader of the logs sees it.
 func TestI2NothingGetsAheadOfTheDisk(t *testing.T) {
 	var hold atomic.Bool
 	release := make(chan struct{})

@@ -7,11 +7,11 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// A row of another peer with a time that JSON can be read from, and not written to, is a bad row: it would make each
-// answer and each export that it is part of an error.
+// A time may be readable from JSON but impossible to write as JSON. A row of another peer with such
+// a time is a bad row: each answer and each export with it would be an error.
 func TestRowsWithTimesThatCannotBeWritten(t *testing.T) {
 	for name, c := range map[string]struct {
-		row   string // TIME is where the time stands
+		row   string // TIME is the place of the time
 		parse func([]byte) error
 	}{
 		"record": {`{"v":1,"fetched_at":"TIME"}`, func(b []byte) error { _, err := format.ParseRecord(b); return err }},

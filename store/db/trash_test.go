@@ -29,7 +29,7 @@ func openTrash(t *testing.T, disk vfs.FS, o trash.Options) *trash.Trash {
 	return tr
 }
 
-// takeBack imports all that is in the trash into a new store.
+// takeBack imports everything in the trash into a new store.
 func takeBack(t *testing.T, tr *trash.Trash) *Store {
 	t.Helper()
 	s := newStore(t)
@@ -41,8 +41,8 @@ func takeBack(t *testing.T, tr *trash.Trash) *Store {
 	return s
 }
 
-// What is put into the trash comes out as it was; the same copy is there once; a damaged
-// file says so before any of its rows is given.
+// Rows come out of the trash as they were put in. The same copy is there only once. A damaged file
+// returns an error before any of its rows.
 func TestTrashGivesBack(t *testing.T) {
 	disk, s, sl := vfs.NewMem(), filled(t), slice(t)
 	tr := openTrash(t, disk, trash.Options{Keep: trashDays, MaxBytes: 1 << 30})
@@ -108,7 +108,8 @@ func TestTrashGivesBack(t *testing.T) {
 	}
 }
 
-// The trash keeps within its bounds, the oldest out first, and says when a copy is too large.
+// The trash keeps its limits and deletes the oldest copies first. A copy that is too large is an
+// error.
 func TestTrashIsBounded(t *testing.T) {
 	disk, s, sl := vfs.NewMem(), filled(t), slice(t)
 	one := openTrash(t, vfs.NewMem(), trash.Options{Keep: trashDays, MaxBytes: 1 << 30})
@@ -144,8 +145,9 @@ func TestTrashIsBounded(t *testing.T) {
 	}
 }
 
-// A power cut at any moment of putting a copy into the trash and dropping it leaves the
-// rows in the store or in the trash; done again after the cut, they are in the trash once.
+// The power is cut at any moment while a copy is put into the trash and its slice is dropped. The
+// rows are then in the store or in the trash. When this is done again after the cut, the rows are
+// in the trash once.
 func TestTrashThroughCrashes(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	var mu sync.Mutex
@@ -221,8 +223,8 @@ func names(rows []store.Row) (out []string) {
 	return out
 }
 
-// Rows that say that they are of the future are left out, whoever sends them; the others are
-// taken, and who asked to be told is told.
+// Rows with a time in the future are left out, whichever way they come. The others are taken, and
+// Options.Ahead is called.
 func TestRowsAheadAreLeftOut(t *testing.T) {
 	from := newStore(t)
 	now := time.Now()

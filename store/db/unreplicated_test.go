@@ -11,10 +11,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// TestUnreplicatedRows: a peer that owned a slice for a moment admits a Key that
-// nobody else has; its log is cut, it follows another, and owns the slice again.
-// Then the Key, which is answered as known, is in its log, also after a crash in
-// between.
+// TestUnreplicatedRows: a peer that owned a slice for a moment admits a Key that no other peer has.
+// Its log is cut, it follows another owner, and owns the slice again. Then the log contains the
+// Key, whose answer is Known, also after a crash in between.
 func TestUnreplicatedRows(t *testing.T) {
 	later := epoch().Add(time.Hour)
 	a, b, c := key("a.example", 1), key("a.example", 2), key("a.example", 3)
@@ -50,7 +49,7 @@ func TestUnreplicatedRows(t *testing.T) {
 	s = reopen(t, mem.CrashClone(vfs.CrashCloneCfg{}))
 	s.Log.SetLogged(true, sl)
 	other.Log.SetLogged(false, sl)
-	for range 2 { // the second time there is nothing left to do
+	for range 2 { // the second time, there is nothing left to do
 		if err := s.Log.Relog(all); err != nil || s.Log.LogHead(sl) != 3 {
 			t.Fatalf("head %d, %v", s.Log.LogHead(sl), err)
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// withdrawBrought withdraws the files of other accounts than c's that what was brought to their posts leaves unnamed.
+// withdrawBrought withdraws files of other accounts than c's that nothing names any more, because c
+// changed the posts of those accounts.
 func (t *batch) withdrawBrought(id format.SiteID, c store.Commit) error {
 	of := map[partition.Key]bool{}
 	for k := range t.Left {

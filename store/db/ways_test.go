@@ -19,15 +19,15 @@ const (
 	tagKey    = partition.Key("mastodon:social.example/tag/echo")
 )
 
-// shownBy is a post of account 1 as a timeline shows it.
+// shownBy returns a post of account 1 as a timeline shows it.
 func shownBy(k partition.Key, n int, text string, at time.Time) store.Record {
 	r := postOf(k, n, text, at)
 	r.By = account(1)
 	return r
 }
 
-// TestWhatIsFoundOfAPostReachesAllItsRows: a deletion, an edit and a wish reach every row of the post, whichever way it
-// was seen by.
+// TestWhatIsFoundOfAPostReachesAllItsRows: a deletion, an edit and a wish not to be archived reach
+// every row of the post, whatever Key showed it.
 func TestWhatIsFoundOfAPostReachesAllItsRows(t *testing.T) {
 	ways := []partition.Key{account(1), publicKey, tagKey}
 	for _, seen := range ways {
@@ -84,8 +84,9 @@ func TestWhatIsFoundOfAPostReachesAllItsRows(t *testing.T) {
 	}
 }
 
-// TestATimelineDoesNotBringBackWhatItsAccountDeleted: a page of a timeline may be older than the deletion, in a row of
-// its own as in a new one; only the account itself shows a post again.
+// TestATimelineDoesNotBringBackWhatItsAccountDeleted: a page of a timeline may be older than the
+// deletion. It brings the post back neither in the timeline's own row nor in a new one. Only the
+// account itself shows a post again.
 func TestATimelineDoesNotBringBackWhatItsAccountDeleted(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	admit(t, s, k, publicKey, tagKey)
@@ -113,8 +114,8 @@ func TestATimelineDoesNotBringBackWhatItsAccountDeleted(t *testing.T) {
 	}
 }
 
-// TestNoServerSpeaksOfTheRowsOfAnother: what one server says of a post, be it under its very name, changes no row of
-// another site in the same slice.
+// TestNoServerSpeaksOfTheRowsOfAnother: what one server says about a post changes no row of another
+// site in the same slice, even when it uses the same URI.
 func TestNoServerSpeaksOfTheRowsOfAnother(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	evil := partition.Key("")
@@ -140,7 +141,8 @@ func TestNoServerSpeaksOfTheRowsOfAnother(t *testing.T) {
 	}
 }
 
-// TestADeletionSeenInATimelineWithdrawsFiles: the files of the account go with it, those that another post names stay.
+// TestADeletionSeenInATimelineWithdrawsFiles: the files of the deleted post are withdrawn. Files
+// that another post names stay.
 func TestADeletionSeenInATimelineWithdrawsFiles(t *testing.T) {
 	s, at, k := newStore(t), epoch(), account(1)
 	admit(t, s, k, publicKey)
@@ -163,7 +165,7 @@ func TestADeletionSeenInATimelineWithdrawsFiles(t *testing.T) {
 	audit(t, s)
 }
 
-// TestRowsOfOnePostThroughCrashes: after a crash all rows of a post say the same.
+// TestRowsOfOnePostThroughCrashes: after a crash, all rows of a post say the same.
 func TestRowsOfOnePostThroughCrashes(t *testing.T) {
 	for ops := range 40 {
 		fs := vfs.NewCrashableMem()

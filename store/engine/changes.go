@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// loadChanged finds LastChange on disk.
+// loadChanged reads the newest number of the change log from disk.
 func (s *Engine) loadChanged() error {
 	it, err := s.DB.NewIter(&pebble.IterOptions{LowerBound: []byte{byte(format.TabLog)},
 		UpperBound: format.After([]byte{byte(format.TabLog)})})
@@ -24,7 +24,7 @@ func (s *Engine) loadChanged() error {
 	return it.Close()
 }
 
-// Number is an 8-byte row of tabMeta, 0 when there is none.
+// Number returns the 8-byte number in the meta row name, or 0 when there is no such row.
 func (s *Engine) Number(name string) (uint64, error) {
 	v, err := s.Get(format.MetaKey(name))
 	if errors.Is(err, store.ErrNotExist) {

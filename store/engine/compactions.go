@@ -6,12 +6,12 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// compactions lets Pebble run as many compactions at once as it allows itself. One that
-// waits begins when something ends that it may have waited for: a compaction, or a flush,
-// after which more may run. Pebble's own scheduler asks ten times a second besides, for
-// ever: a peer at rest would not let its machine sleep, and in fake time a month of a
-// swarm would be mostly ticks. Nothing is left waiting without them: what waits was
-// refused because another runs, and the end of that one wakes the granter.
+// compactions lets Pebble run as many compactions at once as Pebble allows. A waiting compaction
+// starts after a compaction or a flush ends; after a flush, more may be allowed. Pebble's own
+// scheduler also looks ten times a second, for ever. With it, the machine of an idle peer could not
+// sleep, and a simulated month of a swarm would be mostly ticks. No compaction waits for ever
+// without these ticks: it was refused because another one ran, and the end of that one wakes the
+// goroutine that grants.
 //
 // Its lock is taken after those of the database.
 type compactions struct {
@@ -20,7 +20,7 @@ type compactions struct {
 
 	mu      sync.Mutex
 	running int
-	refused bool // a compaction was, since a place was taken for another
+	refused bool // a compaction was refused since a place was last taken
 	closed  bool
 }
 
@@ -28,7 +28,7 @@ func newCompactions() *compactions {
 	return &compactions{wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// Register is called once, by a database that opened.
+// Register is called once, by the database when it has opened.
 func (c *compactions) Register(_ int, db pebble.DBForCompaction) {
 	c.db = db
 	go func() {
@@ -44,7 +44,7 @@ func (c *compactions) Register(_ int, db pebble.DBForCompaction) {
 	}()
 }
 
-// Unregister waits for calls of the database that are under way.
+// Unregister waits for the calls into the database that still run.
 func (c *compactions) Unregister() {
 	c.mu.Lock()
 	c.closed = true
@@ -53,7 +53,7 @@ func (c *compactions) Unregister() {
 	<-c.stopped
 }
 
-// TrySchedule gives a place to a compaction if one is free.
+// TrySchedule gives a compaction a place if one is free.
 func (c *compactions) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	if c.take() {
 		return true, c
@@ -76,7 +76,7 @@ func (c *compactions) take() bool {
 	return true
 }
 
-// giveBack says whether a compaction was refused while the place was taken.
+// giveBack frees a place. It reports whether a compaction was refused while the place was taken.
 func (c *compactions) giveBack() (refused bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +84,7 @@ func (c *compactions) giveBack() (refused bool) {
 	return c.refused
 }
 
-// grant has the database run what waits, as far as places are free.
+// grant lets the database start waiting compactions while places are free.
 func (c *compactions) grant() {
 	for {
 		if waiting, _ := c.db.GetWaitingCompaction(); !waiting || !c.take() {
@@ -100,21 +100,21 @@ func (c *compactions) grant() {
 func (c *compactions) UpdateGetAllowedWithoutPermission() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // the granter has yet to look: it sees this too
+	default: // a wake-up is already waiting, and it covers this change too
 	}
 }
 
-// Done gives back the place of a compaction that ended.
+// Done frees the place of a compaction that ended.
 func (c *compactions) Done() {
 	c.giveBack()
 	c.UpdateGetAllowedWithoutPermission()
 }
 
-// Started is not needed here.
+// Started does nothing.
 func (c *compactions) Started() {}
 
-// MeasureCPU is not needed here.
+// MeasureCPU does nothing.
 func (c *compactions) MeasureCPU(pebble.CompactionGoroutineKind) {}
 
-// CumulativeStats is not needed here.
+// CumulativeStats does nothing.
 func (c *compactions) CumulativeStats(pebble.CompactionGrantHandleStats) {}

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// allowance is a database that may run some compactions at once, and has some to run.
+// allowance is a database that allows some compactions at once, and has some waiting.
 type allowance struct {
 	allowed, waiting, refuse atomic.Int64
 	given                    chan pebble.CompactionGrantHandle
@@ -51,13 +51,13 @@ func TestAFlushLetsMoreCompactionsRun(t *testing.T) {
 		db.allowed.Store(3)
 		c.UpdateGetAllowedWithoutPermission()
 		running(2)
-		first.Done() // an end grants as well
+		first.Done() // the end of a compaction grants as well
 		running(3)
 		for range 3 {
 			(<-db.given).Done()
 		}
 
-		// What the database does not take has its place given back.
+		// When the database does not take a place, grant gives the place back.
 		db.refuse.Store(1)
 		db.waiting.Store(9)
 		c.UpdateGetAllowedWithoutPermission()

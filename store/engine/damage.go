@@ -18,15 +18,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// damages is what a Store knows of its damaged files.
+// damages records the damaged files of a store.
 type damages struct {
 	first atomic.Pointer[store.DamageError]
 	mu    sync.Mutex // guards the list on disk
 }
 
-// Damaged is the first damage that was met, nil while there is none. A Store that has
-// one should be closed and mended (Mend): what it answers is right or an error, but
-// compactions of the file fail again and again.
+// Damaged returns the first damage that was found, or nil. The caller should then close the store
+// and mend it (db.Mend). Every answer of a damaged store is right or an error, but compactions of
+// the damaged file fail again and again.
 func (s *Engine) Damaged() error {
 	if d := s.damages.first.Load(); d != nil {
 		return d
@@ -34,14 +34,14 @@ func (s *Engine) Damaged() error {
 	return nil
 }
 
-// Found notes that file, "" if it is not known which, is damaged. Pebble may call it
-// with locks held.
+// Found records that file is damaged; "" means that the file is unknown. Pebble may call it while
+// it holds locks.
 func (s *Engine) Found(file string, why error) *store.DamageError {
 	s.damages.mu.Lock()
 	defer s.damages.mu.Unlock()
 	d := &store.DamageError{Dir: s.Dir, File: file, Why: why}
 	if first := s.damages.first.Load(); first != nil && (file == "" || first.File != "") {
-		return first // one is enough to end: the others are found when the store is mended
+		return first // one is enough to close the store: mending finds the others
 	}
 	s.damages.first.Store(d)
 	if file != "" {
@@ -61,12 +61,13 @@ func (s *Engine) Found(file string, why error) *store.DamageError {
 	return d
 }
 
-// Inside is the name of a file of Pebble's in the store's directory.
+// Inside returns the name of one of Pebble's files, relative to the store's directory.
 func Inside(path string) string {
 	return filepath.ToSlash(filepath.Join("pebble", filepath.Base(path)))
 }
 
-// listener hears of damage from Pebble, which would end the process by itself.
+// listener returns the listener through which Pebble reports damage. Without it, Pebble would end
+// the process.
 func (s *Engine) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		DataCorruption: func(i pebble.DataCorruptionInfo) { s.Found(Inside(i.Path), i.Details) },
@@ -80,7 +81,7 @@ func (s *Engine) listener() *pebble.EventListener {
 	}
 }
 
-// Explain is err, or the damage that caused it.
+// Explain returns err, or the damage that caused it.
 func (s *Engine) Explain(err error) error {
 	if err == nil || errors.Is(err, store.ErrDamaged) {
 		return err
@@ -94,17 +95,19 @@ func (s *Engine) Explain(err error) error {
 	return err
 }
 
-// Hurt is what is known of damage, on disk: which files are to be looked at, and
-// which slices lost rows by what was done about it. While there is one the store is not
-// opened (ErrDamaged), as a slice would be taken for whole.
+// Hurt is what is known about damage, as stored on disk: the files to check, and the slices that
+// lost rows when the damage was repaired. While this file exists, the store is not opened
+// (ErrDamaged), because such a slice would be taken for complete.
 type Hurt struct {
-	Files  []string          `json:"files,omitempty"` // damaged, inside the store's directory
+	Files  []string          `json:"files,omitempty"` // damaged, relative to the store's directory
 	Slices []partition.Slice `json:"slices,omitempty"`
-	Meta   bool              `json:"meta,omitempty"` // values of the node were lost too (Meta)
-	Done   bool              `json:"done,omitempty"` // no damaged file is left; Slices are to be made whole
+	// Meta says that values of the node (Meta in package db) were lost too.
+	Meta bool `json:"meta,omitempty"`
+	// Done says that no damaged file is left. Slices are still incomplete.
+	Done bool `json:"done,omitempty"`
 }
 
-// refuse says why a store is not opened.
+// refuse returns the error that says why a store is not opened.
 func (h Hurt) refuse(dir string) error {
 	d := &store.DamageError{Dir: dir, Why: errors.New("what was found damaged when it was open last was not mended")}
 	if len(h.Files) > 0 {
@@ -120,9 +123,10 @@ func (h Hurt) empty() bool { return len(h.Files) == 0 && len(h.Slices) == 0 && !
 
 const (
 	hurtName = "damaged.json"
-	maxHurt  = 4 << 20 // bytes of it
+	maxHurt  = 4 << 20 // of the file, in bytes
 )
 
+// ReadHurt reads the Hurt of the store in dir. It is empty when there is no such file.
 func ReadHurt(disk vfs.FS, dir string) (h Hurt, err error) {
 	b, err := readSmall(disk, disk.PathJoin(dir, hurtName), maxHurt)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,13 +135,13 @@ func ReadHurt(disk vfs.FS, dir string) (h Hurt, err error) {
 	if err != nil {
 		return h, fmt.Errorf("store: %w", err)
 	}
-	if err := json.Unmarshal(b, &h); err != nil { // it is damaged itself: all files are looked at
+	if err := json.Unmarshal(b, &h); err != nil { // the list is damaged: all files are checked
 		return Hurt{Files: []string{hurtName}}, nil
 	}
 	return h, nil
 }
 
-// WriteHurt makes h durable; an empty one is no file.
+// WriteHurt makes h durable. For an empty h, it removes the file.
 func WriteHurt(disk vfs.FS, dir string, h Hurt) error {
 	name := disk.PathJoin(dir, hurtName)
 	if h.empty() {
@@ -153,7 +157,8 @@ func WriteHurt(disk vfs.FS, dir string, h Hurt) error {
 	return replaceSynced(disk, dir, hurtName, b)
 }
 
-// replaceSynced makes b the content of dir/name, whole or not at all.
+// replaceSynced makes b the content of dir/name, durable. After a crash, the file has either the
+// old or the new content.
 func replaceSynced(disk vfs.FS, dir, name string, b []byte) error {
 	part := disk.PathJoin(dir, name+".part")
 	f, err := disk.Create(part, vfs.WriteCategoryUnspecified)

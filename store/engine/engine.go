@@ -1,9 +1,10 @@
-// Package engine writes batches to one Pebble: whole, durable, one after the other for
-// each slice. It has what every part of a store needs: the locks of slices, numbers in
-// order, counts, the change log, and the entries of the logs of slices. It knows when the
-// disk is full or refuses, and notices files that are damaged.
+// Package engine writes batches to one Pebble database. Each batch is applied completely or not at
+// all, and Write makes it durable. The batches of one slice follow one another. The package has
+// what every part of a store needs: the locks of slices, sequence numbers, counts, the change log
+// and the entries of the slices' logs. It notices a full disk, a disk that refuses writes, and
+// damaged files.
 //
-// The rows are those of store/format. What they mean is up to the packages above.
+// The rows are those of store/format. The packages above give them their meaning.
 package engine
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Engine is one open Pebble. Safe for concurrent use.
+// Engine is one open Pebble database. It is safe for concurrent use.
 type Engine struct {
 	Dir     string
 	Options store.Options
@@ -33,39 +34,41 @@ type Engine struct {
 	charter  partition.Charter
 	id       string
 	life     life
-	failed   atomic.Pointer[failure] // the first refusal of the disk; sticky
-	stuck    atomic.Bool             // Pebble called Fatalf: its own locks may be held for good
+	failed   atomic.Pointer[failure] // the first refusal of the disk; never cleared
+	stuck    atomic.Bool             // Pebble called Fatalf: its own locks may never be released
 	locks    [stripes]sync.Mutex     // by slice: read, decide and apply are one step (I1)
 	unsynced atomic.Int64            // writes that may be visible but not yet durable
 	space    space
 	damages  damages
 }
 
-// Batch is one batch being made. It lives while the locks of its slices are held. The
+// Batch is one batch while it is built. It exists while the locks of its slices are held. The
 // batches of the packages above embed it.
 type Batch struct {
 	Rows *pebble.Batch
-	// Replica: what is written is what an owner's log names, so it is not named again.
+	// Replica says that the rows come from an owner's log. That log names them already, so the
+	// batch does not name them again.
 	Replica bool
 
 	s      *Engine
 	counts map[format.SiteID]*countChange
 	Parts  map[partition.Slice]*Part
-	total  TotalChange // of the store, beside those of the parts
+	total  TotalChange // of the whole store, in addition to those of Parts
 	ticket *ticket     // nil until a sequence number is taken
 	logged uint64      // its last entry in the change log, 0 = none
 	last   []func() error
 	seen   []func()
 }
 
-// NewBatch is an empty batch. Close must follow.
+// NewBatch returns an empty batch. The caller must call Close.
 func (s *Engine) NewBatch() *Batch {
 	return &Batch{s: s, Rows: s.DB.NewBatch(), counts: make(map[format.SiteID]*countChange),
 		Parts: make(map[partition.Slice]*Part)}
 }
 
-// AtEnd has write called once, when all else is in the batch but its counts and the entries of logs.
+// AtEnd registers write. It is called once, when the batch contains everything except its counts
+// and the entries of the logs.
 func (t *Batch) AtEnd(write func() error) { t.last = append(t.last, write) }
 
-// WhenVisible has do called when readers see the batch, under the locks of its slices.
+// WhenVisible registers do. It is called when readers see the batch, under the locks of its slices.
 func (t *Batch) WhenVisible(do func()) { t.seen = append(t.seen, do) }

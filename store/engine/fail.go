@@ -13,11 +13,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// failure is why the store no longer writes.
+// failure is the reason why the store no longer writes.
 type failure struct{ err error }
 
-// Fatalf must not return: Pebble's state is then undefined. What was
-// acknowledged is in the write-ahead log and is read back by the next Open.
+// Fatalf must not return, because Pebble's state is undefined after it. Everything acknowledged is
+// in the write-ahead log, and the next Open reads it back.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("store: %s: %s", l.s.Dir, fmt.Sprintf(format, args...))
 	for _, a := range args {
@@ -29,7 +29,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	fatal(l.s.Options, l.s.fail(err))
 }
 
-// fatal ends the process by what o says.
+// fatal calls o.Fatal, or panics when it is not set.
 func fatal(o store.Options, err error) {
 	if o.Fatal != nil {
 		o.Fatal(err)
@@ -37,13 +37,13 @@ func fatal(o store.Options, err error) {
 	panic(err)
 }
 
-// fail records the first error after which nothing is written any more.
+// fail records the first error after which nothing is written any more, and returns it.
 func (s *Engine) fail(err error) error {
 	s.failed.CompareAndSwap(nil, &failure{err: blame(s.Dir, err)})
 	return s.failed.Load().err
 }
 
-// blame adds what to do to an error of the disk.
+// blame adds advice for the user to an error that means a full disk.
 func blame(dir string, err error) error {
 	if err == nil || !errors.Is(err, syscall.ENOSPC) || errors.Is(err, store.ErrFull) {
 		return err
@@ -52,8 +52,8 @@ func blame(dir string, err error) error {
 		store.ErrFull, dir, err)
 }
 
-// space keeps the last part of the disk free, so that Pebble can always finish
-// what it has begun: writes are refused with ErrFull before the disk is full.
+// space keeps the last part of the disk free, so that Pebble can always finish its work. Writes are
+// refused with ErrFull before the disk is full.
 type space struct {
 	fs   vfs.FS
 	dir  string
@@ -64,12 +64,12 @@ type space struct {
 
 const (
 	reserveBytes   = 64 << 20        // kept free on a large disk
-	reserveShare   = 20              // or a twentieth of a small one
-	spaceEvery     = 2 * time.Second // how often the disk is asked
+	reserveShare   = 20              // or this fraction, a twentieth, of a small disk
+	spaceEvery     = 2 * time.Second // how often the disk is checked
 	spaceEveryFull = 200 * time.Millisecond
 )
 
-// check is nil while there is room.
+// check returns nil while there is enough space, else ErrFull.
 func (sp *space) check() error {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -80,7 +80,7 @@ func (sp *space) check() error {
 	sp.next, sp.full = now.Add(spaceEvery), nil
 	u, err := sp.fs.GetDiskUsage(sp.dir)
 	if err != nil || u.TotalBytes == 0 {
-		return nil // a file system that cannot tell: Pebble will
+		return nil // the file system does not know; Pebble will notice a full disk
 	}
 	if least := min(reserveBytes, u.TotalBytes/reserveShare); u.AvailBytes < least {
 		sp.next = now.Add(spaceEveryFull)

@@ -8,6 +8,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+// IgnoreAbsent returns err, or nil when err says that the row does not exist.
 func IgnoreAbsent(err error) error {
 	if errors.Is(err, store.ErrNotExist) || errors.Is(err, pebble.ErrNotFound) {
 		return nil

@@ -5,9 +5,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// IDOf is k in its hash slice, idIn in the slice sl; 0 is the hash slice.
+// IDOf returns the SiteID of k in its hash slice.
 func (s *Engine) IDOf(k partition.Key) format.SiteID { return s.IDIn(0, k) }
 
+// IDIn returns the SiteID of k in the slice sl; 0 is the hash slice of k.
 func (s *Engine) IDIn(sl partition.Slice, k partition.Key) format.SiteID {
 	if sl == 0 {
 		sl = s.charter.Slice(k)

@@ -13,23 +13,24 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Caps of the log of one slice. Above either, its older half is trimmed by
-// itself; a peer that still needed it takes a snapshot (ErrTrimmed).
+// Caps of the log of one slice. When the log exceeds either, its older half is trimmed. A peer that
+// still needed that half takes a snapshot (ErrTrimmed).
 const (
 	MaxLogEntries = 1 << 16
 	MaxLogBytes   = 16 << 20
 )
 
-// A batch whose rows are of more than entryBytes has several entries, each of
-// which can be replicated alone. One row may be larger; none is above MaxRowBytes.
+// A batch with more than entryBytes of rows gets several entries, and each of them can be
+// replicated alone. A single row may be larger than entryBytes, but not larger than
+// store.MaxLogChunkBytes.
 const (
 	entryBytes = 1 << 20
-	SiteBytes  = 64 << 10 // taken for a pace with its robots.txt, whose rows are not at hand
-	rowBytes   = 64       // taken for what is not counted of a row
+	SiteBytes  = 64 << 10 // the assumed size of a pace with its robots.txt, whose rows are not read
+	rowBytes   = 64       // the assumed size of what is not counted in a row
 )
 
-// Logs is what is kept in memory of the slices' logs. A slice's own fields
-// change under its lock; mu is for those who only read.
+// Logs is the state of the slices' logs in memory. The fields of a slice change under its lock. mu
+// is for callers that only read.
 type Logs struct {
 	mu sync.Mutex
 	By map[partition.Slice]SliceLog
@@ -38,19 +39,20 @@ type Logs struct {
 // SliceLog is the state of the log of one slice.
 type SliceLog struct {
 	On          bool
-	Shut        bool             // nothing is written but what another peer replicates
-	First, Last format.EntryHead // Last.Pos is the head; both zero: there is no entry
-	Durable     uint64           // entries up to here cannot be forgotten
+	Shut        bool             // only what another peer replicates is written
+	First, Last format.EntryHead // Last.Pos is the head; both zero: no entry
+	Durable     uint64           // entries up to here survive a crash
 	Cuts        uint64           // how often positions were taken back
 }
 
+// Get returns the state of the log of sl.
 func (l *Logs) Get(sl partition.Slice) SliceLog {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.By[sl]
 }
 
-// put takes over what a batch made of the log of sl.
+// put stores the state of the log of sl as a batch left it.
 func (l *Logs) put(sl partition.Slice, now SliceLog) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +67,8 @@ func (l *Logs) put(sl partition.Slice, now SliceLog) {
 	l.By[sl] = now
 }
 
-// Synced says that the entries up to pos are durable, unless the log was cut since.
+// Synced records that the entries up to pos are durable, unless the log was cut after they were
+// written.
 func (l *Logs) Synced(sl partition.Slice, pos, cuts uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,6 +81,7 @@ func (l *Logs) Synced(sl partition.Slice, pos, cuts uint64) {
 // Forget empties the log.
 func (l *SliceLog) Forget() { *l = SliceLog{On: l.On, Shut: l.Shut, Cuts: l.Cuts + 1} }
 
+// Entries returns the number of entries.
 func (l *SliceLog) Entries() int {
 	if l.Last.Pos == 0 {
 		return 0
@@ -85,10 +89,11 @@ func (l *SliceLog) Entries() int {
 	return int(l.Last.Ordinal - l.First.Ordinal + 1)
 }
 
+// Bytes returns the size of all entries in bytes.
 func (l *SliceLog) Bytes() int64 { return int64(l.Last.Before + l.Last.Size - l.First.Before) }
 
-// SetLogs changes what is known of the logs of slices while nothing is written
-// to them.
+// SetLogs changes the state of the logs of sls under their locks, so nothing is written to them
+// during the call.
 func (s *Engine) SetLogs(sls []partition.Slice, set func(*SliceLog)) {
 	defer s.Lock(sls)()
 	s.Logs.mu.Lock()
@@ -103,7 +108,7 @@ func (s *Engine) SetLogs(sls []partition.Slice, set func(*SliceLog)) {
 	}
 }
 
-// Fenced is asked under the slice's lock.
+// Fenced returns ErrFenced when sl belongs to another peer now. The caller holds the slice's lock.
 func (s *Engine) Fenced(sl partition.Slice) error {
 	if s.Logs.Get(sl).Shut {
 		return fmt.Errorf("%w: %s", store.ErrFenced, sl)
@@ -111,11 +116,11 @@ func (s *Engine) Fenced(sl partition.Slice) error {
 	return nil
 }
 
-// Name puts a row that t writes down for the log of its slice. rest is the
-// row's key after the slice, size the bytes of its value as it is replicated, about.
+// Name records a row that t writes for the log of its slice. rest is the row's key after the slice.
+// size is about the size of its value in bytes as it is replicated.
 func (t *Batch) Name(sl partition.Slice, name byte, rest []byte, size int, fetched time.Time) {
 	if t.Replica {
-		return // the log chunk's own entry names them
+		return // the entry of the log chunk names them already
 	}
 	if p := t.Part(sl); p.Log.On {
 		p.names = append(p.names, format.LogRow{Name: name, Rest: string(rest), Size: rowBytes + len(rest) + size,
@@ -123,9 +128,9 @@ func (t *Batch) Name(sl partition.Slice, name byte, rest []byte, size int, fetch
 	}
 }
 
-// entries appends the rows named to the logs. The rows that were named first,
-// a Commit's own key state and record, are in the last entry of a batch: who
-// has only those before has links of a page that is still due (I3).
+// entries appends the named rows to the logs. The rows that were named first, a Commit's own key
+// state and record, are in the last entry of a batch. So a peer that has only the earlier entries
+// has links of a page that is still due (I3).
 func (t *Batch) entries() error {
 	for sl, p := range t.Parts {
 		var chunks [][]format.LogRow
@@ -153,7 +158,7 @@ func (t *Batch) entries() error {
 	return nil
 }
 
-// AppendEntry adds one entry, span positions further.
+// AppendEntry adds one entry, span positions after the last one.
 func (t *Batch) AppendEntry(sl partition.Slice, span uint64, rows []format.LogRow) error {
 	l := &t.Part(sl).Log
 	e := format.LogEntry{Rows: rows, EntryHead: format.EntryHead{Pos: l.Last.Pos + span, Span: span,
@@ -167,7 +172,7 @@ func (t *Batch) AppendEntry(sl partition.Slice, span uint64, rows []format.LogRo
 	return err
 }
 
-// ShortenLog trims the older half of a log that is too long.
+// ShortenLog trims the older half of a log that exceeds a cap.
 func (t *Batch) ShortenLog(sl partition.Slice) error {
 	l := t.Part(sl).Log
 	if l.Entries() <= MaxLogEntries && l.Bytes() <= MaxLogBytes {
@@ -177,7 +182,8 @@ func (t *Batch) ShortenLog(sl partition.Slice) error {
 	return t.TrimLog(sl, func(h format.EntryHead) bool { return h.Ordinal < ordinal && h.Before < before })
 }
 
-// TrimLog deletes the oldest entries while old says so; the last on disk stays.
+// TrimLog deletes the oldest entries while old returns true for them. It keeps the last entry on
+// disk.
 func (t *Batch) TrimLog(sl partition.Slice, old func(format.EntryHead) bool) error {
 	l := &t.Part(sl).Log
 	first := l.First

@@ -8,28 +8,29 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// logFS is the disk below Pebble. When a write-ahead log file refuses, Pebble
-// panics with its locks held, or unlocks twice, in the goroutine of whoever
-// writes next: no caller could be answered. So it is not told. The refusal is
-// the store's (Engine.failed), which acknowledges nothing from then on, and what
-// Pebble still writes to its log goes nowhere.
+// logFS is the file system below Pebble. When a write-ahead log file returns an error, Pebble
+// panics with its locks held, or unlocks twice. This happens in the goroutine of the next writer,
+// so no caller would get an answer. Therefore logFS hides the error from Pebble. The Engine records
+// it (Engine.failed) and acknowledges nothing from then on. What Pebble still writes to its log is
+// dropped.
 //
-// On the disk the log ends at or before the refusal, as if the machine had
-// stopped there: no later log file is made, so that the next Open reads it as
-// one with an unfinished end. Tables and the manifest are written as ever; they
-// can hold writes that nobody was answered, whole and in order.
+// On disk, the log ends at or before the refused write, as if the machine had stopped there. No
+// later log file is made, so the next Open reads this one as a log with an unfinished end. Tables
+// and the manifest are written as before. They can contain writes that were never acknowledged,
+// complete and in order.
 type logFS struct {
 	vfs.FS
 	dir     string
-	armed   atomic.Bool // not while Pebble opens, which reports errors itself
+	armed   atomic.Bool // false while Pebble opens, which reports errors itself
 	failed  func() bool
 	refused func(error)
-	nowhere *vfs.MemFS // log files made after the refusal
+	nowhere *vfs.MemFS // where log files go that are made after the refusal
 }
 
-// Create syncs the directory before a marker, Pebble's word for which file of a kind is the one in use, is made:
-// Pebble syncs it once for the marker and for the file that it names, and a file system may keep the first
-// without the second, after which nothing can be opened.
+// Create syncs the directory before it makes a marker. With a marker, Pebble says which file of a
+// kind is in use. Pebble syncs the directory once, for the marker and for the file that the marker
+// names. A file system may keep the first without the second. Then nothing can be opened after a
+// crash.
 func (l *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if l.PathDir(name) == l.dir && strings.HasPrefix(l.PathBase(name), "marker.") {
 		if err := SyncDir(l.FS, l.dir); err != nil {
@@ -39,7 +40,7 @@ func (l *logFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, e
 	return l.make(name, func(fs vfs.FS) (vfs.File, error) { return fs.Create(name, category) })
 }
 
-// SyncDir makes what was made, renamed and removed in dir outlast a crash.
+// SyncDir makes files that were made, renamed or removed in dir durable.
 func SyncDir(disk vfs.FS, dir string) error {
 	d, err := disk.OpenDir(dir)
 	if err != nil {
@@ -52,6 +53,7 @@ func (l *logFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) 
 	return l.make(name, func(fs vfs.FS) (vfs.File, error) { return fs.ReuseForWrite(old, name, category) })
 }
 
+// make makes a file. A log file that cannot be made, or comes after the refusal, goes to nowhere.
 func (l *logFS) make(name string, make func(vfs.FS) (vfs.File, error)) (vfs.File, error) {
 	if l.PathDir(name) != l.dir || !strings.HasSuffix(name, ".log") {
 		return make(l.FS)
@@ -75,6 +77,8 @@ type logFile struct {
 	fs *logFS
 }
 
+// try runs op, unless the log was refused before. It records an error of op and hides it from
+// Pebble.
 func (f *logFile) try(op func() error) error {
 	if f.fs.failed() {
 		return nil
@@ -110,6 +114,6 @@ func (f *logFile) SyncTo(length int64) (full bool, err error) {
 }
 
 func (f *logFile) Close() error {
-	err := f.File.Close() // also of a file that refused: its descriptor goes
+	err := f.File.Close() // also when the file refused a write: this frees its descriptor
 	return f.try(func() error { return err })
 }

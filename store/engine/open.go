@@ -23,20 +23,20 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// stripes is the number of locks that slices are spread over: so many that the
-// slices of one message of logs, tens to hundreds, leave nearly all others to
-// the commits that go on beside it.
+// stripes is the number of locks that all slices share. One message of logs locks tens to hundreds
+// of slices. With this many stripes, nearly all other slices stay free for the commits that run at
+// the same time.
 const stripes = 4096
 
-// Of the tables in memory, with whose size the write-ahead log grows.
+// Sizes of the tables in memory. The size of the write-ahead log grows with them.
 const (
 	memTableMost  = 16 << 20
 	memTableLeast = 512 << 10
-	memTableShare = 64 // of Options.MaxBytes, an n-th
+	memTableShare = 64 // a table in memory has at most this fraction of Options.MaxBytes
 )
 
-// Create makes a store in dir, which may exist but must not hold one: ErrExist.
-// A Create that was cut short is finished by the next.
+// Create makes a store in dir. The directory may exist but must not contain a store (ErrExist).
+// After a crash during Create, the next Create finishes the work.
 func Create(dir string, o store.Options) (*Engine, error) {
 	if err := o.Charter.Validate(); err != nil {
 		return nil, fmt.Errorf("store: create %s: %w", dir, err)
@@ -54,9 +54,10 @@ func Create(dir string, o store.Options) (*Engine, error) {
 	return s.begin()
 }
 
-// Open opens the store in dir. ErrNotExist: there is none. ErrVersion: another
-// program's. ErrLocked: in use. ErrCharter: o.Charter is another one. ErrDamaged: a file
-// does not hold what was written to it; Mend may help.
+// Open opens the store in dir. The errors: ErrNotExist when there is no store, ErrVersion when
+// another version of the program wrote it, ErrLocked when it is in use. ErrCharter means that its
+// charter is not o.Charter. ErrDamaged means that a file does not contain what was written to it;
+// db.Mend may repair the store.
 func Open(dir string, o store.Options) (*Engine, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -82,7 +83,7 @@ func Open(dir string, o store.Options) (*Engine, error) {
 	return s.begin()
 }
 
-// begin reads what is kept in memory, then lets callers in.
+// begin reads what is kept in memory and returns the engine, which then takes calls.
 func (s *Engine) begin() (*Engine, error) {
 	err := s.Load()
 	if err == nil {
@@ -104,10 +105,10 @@ func orWrap(err, or error) error {
 	return or
 }
 
-// DBDir leaves room beside Pebble's files for what else belongs to a store.
+// DBDir returns the directory of Pebble's files. The other files of a store are beside it.
 func DBDir(f vfs.FS, dir string) string { return f.PathJoin(dir, "pebble") }
 
-// OpenRaw opens Pebble. With mending nothing is read but what is asked for.
+// OpenRaw opens Pebble. With mending set, Pebble reads only what the caller asks for.
 func OpenRaw(dir string, o store.Options, create, mending bool) (*Engine, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -128,8 +129,7 @@ func OpenRaw(dir string, o store.Options, create, mending bool) (*Engine, error)
 	s.Logs.By = make(map[partition.Slice]SliceLog)
 	s.Totals.by = make(map[partition.Slice]*sliceTotal)
 	s.life.idle.L = &s.life.mu
-	// Pebble makes the directories, and syncs their parents so that they outlast
-	// a crash.
+	// Pebble makes the directories and syncs their parents, so that they exist after a crash.
 	cache := pebble.NewCache(int64(o.CacheMiB) << 20)
 	defer cache.Unref()
 	log := &logFS{FS: o.FS, dir: DBDir(o.FS, dir), failed: func() bool { return s.failed.Load() != nil },
@@ -161,22 +161,23 @@ func (s *Engine) pebbleOptions(disk vfs.FS, cache *pebble.Cache, create bool) *p
 		EventListener:              s.listener(),
 	}
 	if s.Options.MaxBytes > 0 {
-		// The log has room for a table in memory allocated ahead, and there may be three of them.
+		// The log needs room for a table in memory that is allocated ahead, and there may be three
+		// of them.
 		po.MemTableSize = uint64(min(max(s.Options.MaxBytes/memTableShare, memTableLeast), memTableMost))
 	}
 	po.Experimental.CompactionScheduler = newCompactions()
-	if s.mending { // nothing is read but what is asked for, and no filter, which may be what is damaged
+	if s.mending { // read only what is asked for, and no filter: it may be damaged
 		po.DisableAutomaticCompactions, po.DisableTableStats = true, true
 		return po
 	}
 	for i := range po.Levels {
-		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most Keys asked for are new: absent
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most Keys that are looked up are new
 		po.Levels[i].FilterType = pebble.TableFilter
 	}
 	return po
 }
 
-// openError says what pebble.Open's refusal means to the one who started us.
+// openError turns an error of pebble.Open into one that says what the user can do.
 func openError(dir string, err error) error {
 	switch {
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
@@ -191,7 +192,7 @@ func openError(dir string, err error) error {
 	return &store.DamageError{Dir: dir, Why: err, Final: true}
 }
 
-// openPebble is pebble.Open, where a panic of its decoders is an error like another.
+// openPebble calls pebble.Open and returns a panic of its decoders as an error.
 func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -201,8 +202,8 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, o)
 }
 
-// isLocked tells a lock held by another process (EAGAIN, or EACCES without a
-// path, from fcntl) or by this one (Pebble's own words) from other refusals.
+// isLocked reports whether err means that the store is locked. Another process may hold the lock
+// (EAGAIN, or EACCES without a path, from fcntl), or this one (Pebble's own message).
 func isLocked(err error) bool {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -212,7 +213,7 @@ func isLocked(err error) bool {
 		strings.Contains(err.Error(), "lock held by current process")
 }
 
-// format writes what makes an empty Pebble a store, as one batch.
+// format writes, as one batch, the rows that make an empty Pebble database a store.
 func (s *Engine) format() error {
 	charter, err := json.Marshal(s.Options.Charter)
 	if err != nil {
@@ -228,7 +229,8 @@ func (s *Engine) format() error {
 	return s.Commit(b)
 }
 
-// NewID gives the store another ID: who followed the one before begins anew.
+// NewID gives the store a new ID. A client that followed the change log under the old ID starts
+// again.
 func (s *Engine) NewID(b *pebble.Batch) error {
 	id := make([]byte, 16)
 	if _, err := rand.Read(id); err != nil {
@@ -238,7 +240,7 @@ func (s *Engine) NewID(b *pebble.Batch) error {
 	return b.Set(format.MetaKey(format.MetaID), id, nil)
 }
 
-// Check reads what format wrote.
+// Check reads and verifies what format wrote, and compares the charter with want.
 func (s *Engine) Check(want partition.Charter) error {
 	v, err := s.Get(format.MetaKey(format.MetaFormat))
 	if errors.Is(err, store.ErrNotExist) {
@@ -268,16 +270,14 @@ func (s *Engine) Check(want partition.Charter) error {
 	return nil
 }
 
-// Close waits for every call under way, then closes the store. Later calls
-// answer ErrClosed.
+// Close waits for all calls that run, then closes the store. Later calls return ErrClosed.
 func (s *Engine) Close() error {
 	if !s.life.end() {
 		return nil
 	}
 	s.News.close()
 	if s.stuck.Load() {
-		// All that was acknowledged is in the log; the lock file goes with the
-		// process.
+		// Everything acknowledged is in the log. The lock file is released when the process ends.
 		return nil
 	}
 	if err := s.DB.Close(); err != nil && s.failed.Load() == nil {
@@ -286,29 +286,30 @@ func (s *Engine) Close() error {
 	if s.failed.Load() != nil {
 		return nil
 	}
-	if err := writeSums(s.Options.FS, s.Dir); err != nil { // without them the next Open knows less
+	if err := writeSums(s.Options.FS, s.Dir); err != nil { // the next Open then checks less
 		s.Options.Logger.Warn("store: the sums of its files", "err", err)
 	}
 	return nil
 }
 
-// Charter is the one the store was made for.
+// Charter returns the charter that the store was made for.
 func (s *Engine) Charter() partition.Charter { return s.charter }
 
-// ID names this store and its copies: 32 hex digits made by Create.
+// ID returns the name of this store and its copies: 32 hex digits made by Create or NewID.
 func (s *Engine) ID() string { return s.id }
 
-// SliceOf is k's slice by the charter.
+// SliceOf returns the slice of k by the charter.
 func (s *Engine) SliceOf(k partition.Key) partition.Slice { return s.charter.Slice(k) }
 
-// Enter is called first by every exported method that touches Pebble; leave
-// must follow when it answers nil.
+// Enter is the first call of every exported method that uses Pebble. It returns ErrClosed after
+// Close. When it returns nil, the method must call Leave at its end.
 func (s *Engine) Enter() error { return s.life.enter() }
 
+// Leave ends a call that began with Enter.
 func (s *Engine) Leave() { s.life.leave() }
 
-// life counts the calls under way. Calls may nest, so it is no RWMutex: a
-// nested call after Close began is refused and does not wait for itself.
+// life counts the calls that run. It is not an RWMutex, because calls may nest: a nested call after
+// Close began is refused, and so does not wait for itself.
 type life struct {
 	mu     sync.Mutex
 	calls  int
@@ -334,7 +335,7 @@ func (l *life) leave() {
 	}
 }
 
-// end refuses new calls and waits for the others; false when it was called before.
+// end refuses new calls and waits for the others. It returns false when it was called before.
 func (l *life) end() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,9 +347,10 @@ func (l *life) end() bool {
 	return first
 }
 
-// Get copies the value of a row. ErrNotExist when there is none.
+// Get returns a copy of the value of a row, or ErrNotExist.
 func (s *Engine) Get(key []byte) ([]byte, error) { return Get(s.DB, key) }
 
+// Get returns a copy of the value of a row in r, or store.ErrNotExist.
 func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	v, c, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
@@ -361,7 +363,7 @@ func Get(r pebble.Reader, key []byte) ([]byte, error) {
 	return out, c.Close()
 }
 
-// pebbleLogger brings Pebble's log to ours.
+// pebbleLogger writes Pebble's log messages to the store's logger.
 type pebbleLogger struct{ s *Engine }
 
 func (l pebbleLogger) Infof(format string, args ...any) {

@@ -1,7 +1,8 @@
 package engine
 
-// Barrier returns when all that was visible before is durable: the write-ahead
-// log is written in order. It takes no room, so a full disk does not refuse it.
+// Barrier returns when everything that was visible before the call is durable. This holds because
+// the write-ahead log is written in order. Barrier needs no space, so a full disk does not refuse
+// it.
 func (s *Engine) Barrier() error {
 	if f := s.failed.Load(); f != nil {
 		return f.err

@@ -4,8 +4,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Unsynced applies the batch without a sync: a crash of the machine may lose it,
-// but never a part of it, nor one that a later synced batch rests on.
+// Unsynced applies the batch without a sync. A crash of the machine may lose the batch, but never
+// only a part of it. It also cannot lose a batch on which a later synced batch is based.
 func (t *Batch) Unsynced() error {
 	if err := t.finish(); err != nil {
 		return err

@@ -19,14 +19,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Pebble's tables have checksums of their own, block by block. Its manifest and its
-// write-ahead log end where a record cannot be read, as after a crash: a byte that
-// changed there would be taken for an end, and what is behind it would be forgotten
-// without a word. So a Store that is closed writes down the sums of those files, and
-// Open compares them. They are removed before anything is written: after a crash there
-// are none, and a manifest is only checked for a record in its middle that cannot be read.
+// Pebble's tables have a checksum for each block. Its manifest and its write-ahead log end where a
+// record cannot be read, as after a crash. A changed byte would look like the end of the file, and
+// everything behind it would be lost without an error. Therefore Close writes the sums of those
+// files, and Open compares them. They are removed before anything is written. After a crash there
+// are no sums; then only the manifest is checked, for an unreadable record in its middle.
 //
-// Names that differ from those written down are another program's doing: no damage.
+// If the names of the files differ from the names in the sums, another program changed the
+// directory. This does not count as damage.
 const (
 	sumsName = "sums.json"
 	maxSums  = 1 << 20
@@ -37,13 +37,13 @@ type fileSum struct {
 	Sum  uint64 `json:"xxh64"`
 }
 
-// summed are the files of Pebble that have no checksum of all they hold.
+// summed reports whether name is a file of Pebble that has no checksum of its whole content.
 func summed(name string) bool {
 	return strings.HasPrefix(name, "MANIFEST-") || strings.HasPrefix(name, "OPTIONS-") ||
 		strings.HasSuffix(name, ".log")
 }
 
-// sumUp reads the files of dir that have to be summed up.
+// sumUp returns the sums of those files in dir for which summed is true.
 func sumUp(disk vfs.FS, dir string) (map[string]fileSum, error) {
 	names, err := disk.List(dir)
 	if err != nil {
@@ -68,7 +68,7 @@ func sumUp(disk vfs.FS, dir string) (map[string]fileSum, error) {
 	return out, nil
 }
 
-// writeSums is the last thing that a Store does.
+// writeSums is the last step of Close.
 func writeSums(disk vfs.FS, dir string) error {
 	sums, err := sumUp(disk, DBDir(disk, dir))
 	if err != nil {
@@ -81,7 +81,8 @@ func writeSums(disk vfs.FS, dir string) error {
 	return replaceSynced(disk, dir, sumsName, b)
 }
 
-// Summed is v as JSON in one line, and its xxHash64 in the next: a small file that shows damage to itself.
+// Summed returns v as one line of JSON, followed by a line with its xxHash64. ReadSummed detects
+// damage in such a file.
 func Summed(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -90,13 +91,13 @@ func Summed(v any) ([]byte, error) {
 	return fmt.Appendf(b, "\n%016x\n", xxhash.Sum64(b)), nil
 }
 
-// ReadSummed reads what Summed gave into v; false where b is damaged.
+// ReadSummed decodes the output of Summed into v. It returns false when b is damaged.
 func ReadSummed(b []byte, v any) bool {
 	b, own, _ := bytes.Cut(b, []byte{'\n'})
 	return string(own) == fmt.Sprintf("%016x\n", xxhash.Sum64(b)) && json.Unmarshal(b, v) == nil
 }
 
-// CheckSums finds a manifest or a log that is not as it was left. It is a *DamageError.
+// CheckSums returns a *DamageError when a manifest or a log is not as Close left it.
 func CheckSums(disk vfs.FS, dir string) error {
 	b, err := readSmall(disk, disk.PathJoin(dir, sumsName), maxSums)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +128,7 @@ func CheckSums(disk vfs.FS, dir string) error {
 	return nil
 }
 
-// dropSums is done before anything is written.
+// dropSums removes the sums before anything is written.
 func dropSums(disk vfs.FS, dir string) error {
 	err := disk.Remove(disk.PathJoin(dir, sumsName))
 	if err == nil {
@@ -139,8 +140,8 @@ func dropSums(disk vfs.FS, dir string) error {
 	return err
 }
 
-// checkManifest finds a record of the manifest in use that cannot be read and is not its
-// last: an unfinished end is what a crash leaves, a hole in the middle is damage.
+// checkManifest finds an unreadable record in the manifest in use that is not its last record. A
+// crash leaves an unfinished end; a hole in the middle is damage.
 func checkManifest(disk vfs.FS, dir string) error {
 	db := DBDir(disk, dir)
 	names, err := disk.List(db)
@@ -148,7 +149,7 @@ func checkManifest(disk vfs.FS, dir string) error {
 		return fmt.Errorf("store: open %s: %w", dir, err)
 	}
 	for _, name := range names {
-		// marker.manifest.NUMBER.MANIFEST-NUMBER names the one in use.
+		// marker.manifest.NUMBER.MANIFEST-NUMBER names the manifest in use.
 		at := strings.Index(name, ".MANIFEST-")
 		if !strings.HasPrefix(name, "marker.manifest.") || at < 0 {
 			continue
@@ -172,7 +173,7 @@ func checkManifest(disk vfs.FS, dir string) error {
 // recordBlock is the size of the blocks that record files are made of.
 const recordBlock = 32 << 10
 
-// badRecord finds a record that cannot be read although another one follows.
+// badRecord finds an unreadable record that a readable one follows.
 func badRecord(b []byte) (at int64, why error) {
 	r := pebblerecord.NewReader(strings.NewReader(string(b)), 0)
 	for {
@@ -187,7 +188,7 @@ func badRecord(b []byte) (at int64, why error) {
 			continue
 		}
 		at, why = r.Offset(), err
-		// Readable records behind it say that it was not the end.
+		// Readable records behind it prove that it was not the end.
 		for from := at + 1; from < int64(len(b)); from++ {
 			if whole(b[from:], from) {
 				return at, why
@@ -197,8 +198,8 @@ func badRecord(b []byte) (at int64, why error) {
 	}
 }
 
-// whole says whether a chunk of a record file that can be read begins with b, which is at
-// byte from of the file.
+// whole reports whether b, which starts at byte from of the file, begins with a readable chunk of a
+// record file.
 func whole(b []byte, from int64) bool {
 	const header = 7 // sum, length, kind
 	if len(b) < header || recordBlock-int(from%recordBlock) < header {
@@ -211,7 +212,7 @@ func whole(b []byte, from int64) bool {
 	return chunkSum(b[6:header+length]) == uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16|uint32(b[3])<<24
 }
 
-// chunkSum is the sum of a chunk of a record file: CRC-32C, turned and moved.
+// chunkSum is the checksum of a chunk of a record file: CRC-32C, rotated, plus a constant.
 func chunkSum(b []byte) uint32 {
 	c := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
 	return (c>>15 | c<<17) + 0xa282ead8

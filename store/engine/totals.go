@@ -13,23 +13,25 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Totals are the sums over all counter rows, of the store and of each slice,
-// kept in memory: Stats and SliceStats are O(1).
+// Totals are the sums over all counter rows, for the store and for each slice. They are kept in
+// memory, so Stats and SliceStats are O(1).
 type Totals struct {
 	mu sync.Mutex
 	TotalChange
 	disk     int64
 	diskNext time.Time
 	by       map[partition.Slice]*sliceTotal
-	list     []*sliceTotal // those of by; only ever appended to
+	list     []*sliceTotal // the values of by; only appended to
 }
 
+// TotalChange is a change of the totals, or the totals themselves.
 type TotalChange struct {
 	state                    [7]int64
 	Records, fetches, Outbox int64
 	posts, files, bytes      int64
 }
 
+// Counts adds n times sign to c.
 func (c *TotalChange) Counts(n format.Counts, sign int64) {
 	for i, v := range n.State {
 		c.state[i] += sign * v
@@ -71,15 +73,15 @@ func (t *Totals) add(c TotalChange) {
 	t.TotalChange.add(c)
 }
 
-// NoFiles says that no file of an account is stored.
+// NoFiles reports whether no file of an account is stored.
 func (t *Totals) NoFiles() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.files == 0
 }
 
-// sliceTotal is read without a lock, so that summing over all slices holds up
-// no writer. It outlives its slice's rows, at zero.
+// sliceTotal is read without a lock, so a sum over all slices does not block writers. It stays when
+// the rows of its slice are deleted, with all counts zero.
 type sliceTotal struct {
 	slice                    partition.Slice
 	state                    [7]atomic.Int64
@@ -87,7 +89,7 @@ type sliceTotal struct {
 	posts, files, bytes      atomic.Int64
 }
 
-// Of is the total of sl, made when there is none.
+// Of returns the totals of sl. It makes them when there are none.
 func (t *Totals) Of(sl partition.Slice) *sliceTotal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,6 +102,7 @@ func (t *Totals) Of(sl partition.Slice) *sliceTotal {
 	return st
 }
 
+// Add adds c to the totals of the slice.
 func (t *sliceTotal) Add(c TotalChange) {
 	for i, v := range c.state {
 		if v != 0 {
@@ -124,7 +127,7 @@ func (t *sliceTotal) now() TotalChange {
 	return c
 }
 
-// Slice is the counts of one slice.
+// Slice returns the counts of one slice.
 func (t *Totals) Slice(sl partition.Slice) store.Stats {
 	t.mu.Lock()
 	one := t.by[sl]
@@ -135,7 +138,7 @@ func (t *Totals) Slice(sl partition.Slice) store.Stats {
 	return one.now().stats()
 }
 
-// Sum is the counts of the slices that are in.
+// Sum returns the counts of all slices for which in returns true.
 func (t *Totals) Sum(in func(partition.Slice) bool) store.Stats {
 	t.mu.Lock()
 	list := t.list
@@ -149,11 +152,11 @@ func (t *Totals) Sum(in func(partition.Slice) bool) store.Stats {
 	return sum.stats()
 }
 
-// diskEvery is how old Stats.DiskBytes may be.
+// diskEvery is the greatest age of Stats.DiskBytes.
 const diskEvery = time.Second
 
-// Stats are the store's counts. Each is exact for what was visible at some
-// moment during the call; DiskBytes is up to a second old. Zero after Close.
+// Stats returns the counts of the store. They are exact for what was visible at some moment during
+// the call. DiskBytes is up to a second old. After Close, all are zero.
 func (s *Engine) Stats() store.Stats {
 	if s.Enter() != nil {
 		return store.Stats{}
@@ -171,8 +174,8 @@ func (s *Engine) Stats() store.Stats {
 	return st
 }
 
-// Load reads the totals at Open: one row a site and one an outbox row, both
-// small and contiguous, never the Keys themselves; and the ends of the logs.
+// Load reads the totals at Open. It reads one row for each site and one for each outbox row. Both
+// are small and contiguous; the rows of Keys are not read. It also finds the ends of the logs.
 func (s *Engine) Load() error {
 	p := []byte{byte(format.TabCount)}
 	err := s.Scan(p, format.After(p), func(key, value []byte) (bool, error) {
@@ -220,6 +223,7 @@ func (s *Engine) Load() error {
 	return err
 }
 
+// AddFetches adds n to the number of fetches whose counter rows no longer exist.
 func (t *Batch) AddFetches(n int64) error {
 	old, err := t.s.Number(format.MetaFetches)
 	if err != nil {

@@ -14,28 +14,28 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Part is what a batch does to one slice, beside its rows.
+// Part is what a batch does to one slice, in addition to its rows.
 type Part struct {
 	Total TotalChange
-	Log   SliceLog        // as the batch will leave it
+	Log   SliceLog        // its state after the batch
 	names []format.LogRow // rows written that no entry names yet
 	grown bool            // the log has new entries
 }
 
+// countChange is a counter row of a site before and after the batch.
 type countChange struct{ old, now format.Counts }
 
-// Write makes one batch under the locks of its slices and answers when it is
-// durable. The locks are held while build reads and while the batch becomes
-// visible, not while the disk syncs: callers of one slice share syncs too.
+// Write makes one batch under the locks of its slices and returns when the batch is durable. The
+// locks are held while build reads and while the batch becomes visible, not during the sync. So
+// callers of one slice share syncs too.
 //
-// A batch becomes visible before it is durable, so what build read may not be
-// durable yet; but the log is written in order, so it is once a later sync of
-// ours is done. When build writes nothing, write still syncs if any write is
-// under way: no answer, "known" included, gets ahead of the disk (I2).
+// A batch becomes visible before it is durable, so what build read may not be durable yet. But the
+// log is written in order: when a later sync of this batch is done, what build read is durable too.
+// When build writes nothing, Write still syncs if any other write is in progress. So no answer, not
+// even "known", is given before the state behind it is durable (I2).
 //
-// After an error of build nothing is changed. After an error of the disk the
-// batch may be there or not after the next Open, whole in either case, and this
-// Store writes no more.
+// After an error of build, nothing has changed. After an error of the disk, the next Open may or
+// may not find the batch, but never a part of it. This Engine then writes no more.
 func (s *Engine) Write(sls []partition.Slice, build func(t *Batch) error) error {
 	if err := s.Ready(); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Engine) Write(sls []partition.Slice, build func(t *Batch) error) error 
 	return nil
 }
 
-// Ready refuses a write that cannot be.
+// Ready returns an error when a write is not possible: the disk has refused a write, or is full.
 func (s *Engine) Ready() error {
 	if f := s.failed.Load(); f != nil {
 		return f.err
@@ -62,7 +62,7 @@ func (s *Engine) Ready() error {
 	return s.space.check()
 }
 
-// apply is the part of write under the locks.
+// apply is the part of Write under the locks.
 func (s *Engine) apply(t *Batch, sls []partition.Slice, build func(t *Batch) error) (applied bool, err error) {
 	defer s.Lock(sls)()
 	if err := build(t); err != nil {
@@ -75,7 +75,7 @@ func (s *Engine) apply(t *Batch, sls []partition.Slice, build func(t *Batch) err
 		if s.unsynced.Load() == 0 {
 			return false, nil
 		}
-		_ = t.Rows.LogData([]byte{0}, nil) // rides on the next sync, changes nothing
+		_ = t.Rows.LogData([]byte{0}, nil) // is synced with the next sync and changes nothing
 	}
 	s.unsynced.Add(1)
 	if err := s.DB.ApplyNoSyncWait(t.Rows, pebble.Sync); err != nil {
@@ -85,7 +85,7 @@ func (s *Engine) apply(t *Batch, sls []partition.Slice, build func(t *Batch) err
 	return true, nil
 }
 
-// Commit makes b durable.
+// Commit applies b and returns when b is durable.
 func (s *Engine) Commit(b *pebble.Batch) error {
 	if err := s.DB.ApplyNoSyncWait(b, pebble.Sync); err != nil {
 		return err
@@ -96,9 +96,9 @@ func (s *Engine) Commit(b *pebble.Batch) error {
 	return b.Close()
 }
 
-// synced waits until b is durable. When the log was refused, before or after b,
-// Pebble does not know (logFS): a full disk is the caller's to report; any
-// other fault is fatal, as nothing can be promised any more.
+// synced waits until b is durable. Pebble does not know when the log was refused, before or after b
+// (see logFS), so synced looks at s.failed. The caller reports a full disk. Any other error is
+// fatal, because the store can no longer promise anything.
 func (s *Engine) synced(b *pebble.Batch) error {
 	if err := b.SyncWait(); err != nil {
 		s.refused(err)
@@ -113,12 +113,12 @@ func (s *Engine) synced(b *pebble.Batch) error {
 	return f.err
 }
 
-// refused is told of the log that could not be written or synced.
+// refused records that the log could not be written or synced.
 func (s *Engine) refused(err error) {
 	s.fail(fmt.Errorf("store: %s: write-ahead log: %w", s.Dir, err))
 }
 
-// Lock takes the stripes of sls in order and answers how to let go.
+// Lock takes the stripes of sls in order and returns the function that unlocks them.
 func (s *Engine) Lock(sls []partition.Slice) (unlock func()) {
 	var one [4]int
 	ids := one[:0]
@@ -137,12 +137,12 @@ func (s *Engine) Lock(sls []partition.Slice) (unlock func()) {
 	}
 }
 
-// fewRows are deleted one by one: a range deleted, of which every reader of the
-// memtable must know, is worth its cost only for many. Slices are dropped by the
-// thousand when a swarm changes, and most are empty.
+// fewRows is the number of rows that are deleted one by one. A range deletion costs every reader of
+// the memtable something, so it is only worth it for many rows. When a swarm changes, slices are
+// dropped by the thousand, and most are empty.
 const fewRows = 512
 
-// DeleteRange deletes the rows on disk from lower up to upper.
+// DeleteRange deletes the rows on disk from lower up to, but not including, upper.
 func (t *Batch) DeleteRange(lower, upper []byte) error {
 	rows := 0
 	return t.s.Scan(lower, upper, func(key, _ []byte) (bool, error) {
@@ -153,8 +153,8 @@ func (t *Batch) DeleteRange(lower, upper []byte) error {
 	})
 }
 
-// Close frees the batch and lets readers of the logs pass its numbers: they
-// are durable, or never will be.
+// Close frees the batch. Readers of the change log and of the outbox may then pass its numbers:
+// they are durable, or they never will be.
 func (t *Batch) Close() {
 	if t.ticket != nil {
 		t.s.Seqs.done(t.ticket)
@@ -163,11 +163,11 @@ func (t *Batch) Close() {
 		t.s.News.tell()
 	}
 	if t.s.failed.Load() == nil {
-		_ = t.Rows.Close() // only puts memory back
+		_ = t.Rows.Close() // only returns memory
 	}
 }
 
-// Seq takes the next sequence number for this batch.
+// Seq returns the next sequence number, for this batch.
 func (t *Batch) Seq() (uint64, error) {
 	if t.ticket == nil {
 		t.ticket = t.s.Seqs.open()
@@ -175,7 +175,7 @@ func (t *Batch) Seq() (uint64, error) {
 	return t.s.take()
 }
 
-// Count is the site's totals, to be changed in place.
+// Count returns the counts of a site. The caller changes them in place.
 func (t *Batch) Count(id format.SiteID) (*format.Counts, error) {
 	if c, ok := t.counts[id]; ok {
 		return &c.now, nil
@@ -196,7 +196,7 @@ func (t *Batch) Count(id format.SiteID) (*format.Counts, error) {
 // Change appends k to the change log.
 func (t *Batch) Change(k partition.Key) error { return t.ChangePost(k, "") }
 
-// ChangePost appends a post of k to the change log, or k itself.
+// ChangePost appends a post of k to the change log, or k itself when post is "".
 func (t *Batch) ChangePost(k partition.Key, post string) error {
 	seq, err := t.Seq()
 	if err != nil {
@@ -210,7 +210,7 @@ func (t *Batch) ChangePost(k partition.Key, post string) error {
 	return t.Rows.Set(format.SeqKey(format.TabLog, seq), value, nil)
 }
 
-// Part is t's part in sl. The lock of sl is held.
+// Part returns what t does in sl. The caller holds the lock of sl.
 func (t *Batch) Part(sl partition.Slice) *Part {
 	p := t.Parts[sl]
 	if p == nil {
@@ -220,8 +220,8 @@ func (t *Batch) Part(sl partition.Slice) *Part {
 	return p
 }
 
-// visible brings what is kept in memory up to the batch just applied. The locks
-// of its slices are held.
+// visible updates what is kept in memory after the batch was applied. The locks of its slices are
+// held.
 func (t *Batch) visible() {
 	for sl, p := range t.Parts {
 		t.total.add(p.Total)
@@ -237,7 +237,7 @@ func (t *Batch) visible() {
 	}
 }
 
-// durable says that the batch's log entries may be replicated.
+// durable records that the batch's log entries may be replicated.
 func (t *Batch) durable() {
 	for sl, p := range t.Parts {
 		t.s.Logs.Synced(sl, p.Log.Last.Pos, p.Log.Cuts)
@@ -245,13 +245,14 @@ func (t *Batch) durable() {
 	}
 }
 
+// Tell calls Options.Logged if the batch added entries to the log of sl.
 func (t *Batch) Tell(sl partition.Slice, p *Part) {
 	if p.grown && p.Log.On && t.s.Options.Logged != nil {
 		t.s.Options.Logged(sl)
 	}
 }
 
-// finish writes what is left to the end, the counter rows and the entries of the slices' logs.
+// finish writes what comes last: the counter rows and the entries of the slices' logs.
 func (t *Batch) finish() error {
 	for _, last := range t.last {
 		if err := last(); err != nil {
@@ -272,16 +273,17 @@ func (t *Batch) finish() error {
 	return t.entries()
 }
 
-// Sequencer hands out the numbers that order admissions, outbox rows and
-// changes. A reader that follows them must not pass a number that may still
-// appear: horizon is below every number of a batch that is not durable yet.
+// Sequencer gives out the numbers that order admissions, outbox rows and changes. A reader that
+// follows them must not pass a number that may still appear. Horizon is below every number of a
+// batch that is not durable yet.
 type Sequencer struct {
 	mu    sync.Mutex
-	next  uint64    // to hand out
-	limit uint64    // reserved on disk: numbers below are never handed out again
+	next  uint64    // the next number to give out
+	limit uint64    // reserved on disk: after a crash, no lower number is given out again
 	live  []*ticket // in order of first
 }
 
+// ticket is one batch that took numbers, from first on.
 type ticket struct {
 	first uint64
 	done  bool
@@ -304,7 +306,7 @@ func (q *Sequencer) done(t *ticket) {
 	}
 }
 
-// Horizon is the last number that a reader may pass.
+// Horizon returns the last number that a reader may pass.
 func (q *Sequencer) Horizon() uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -314,10 +316,11 @@ func (q *Sequencer) Horizon() uint64 {
 	return q.next - 1
 }
 
-// seqBlock is how many numbers are reserved at a time: one extra sync for each,
-// and as many are skipped at an Open.
+// seqBlock is how many numbers are reserved at a time. Each reservation costs one extra sync, and
+// each Open skips up to that many numbers.
 const seqBlock = 1 << 20
 
+// take returns the next number, and reserves a new block when the last one is used up.
 func (s *Engine) take() (uint64, error) {
 	q := &s.Seqs
 	q.mu.Lock()
@@ -331,8 +334,8 @@ func (s *Engine) take() (uint64, error) {
 	return q.next - 1, nil
 }
 
-// reserve makes durable that numbers from next on may be in use. Callers hold
-// seqs.mu, or are alone.
+// reserve makes durable that the next seqBlock numbers from next on may be in use. The caller holds
+// Seqs.mu, or no other goroutine uses s yet.
 func (s *Engine) reserve(next uint64) error {
 	b := s.DB.NewBatch()
 	_ = b.Set(format.MetaKey(format.MetaSeq), binary.BigEndian.AppendUint64(nil, next+seqBlock), nil)
@@ -343,7 +346,7 @@ func (s *Engine) reserve(next uint64) error {
 	return nil
 }
 
-// News wakes those who follow the change log.
+// News wakes the goroutines that follow the change log.
 type News struct {
 	mu     sync.Mutex
 	ch     chan struct{}
@@ -370,6 +373,7 @@ func (n *News) close() {
 	}
 }
 
+// Wait returns a channel that is closed when the change log has new entries, or at Close.
 func (n *News) Wait() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Admit puts the Keys of items that are new into the frontier, due at now, and
-// answers for each. On return every answer is durable: final in the sense of I2.
+// Admit puts the new Keys of items into the frontier, due at now, and returns an answer for each
+// item. On return every answer is durable: it is final in the sense of I2.
 //
-// I1: a Key is Admitted once, however often and by however many it is asked
-// for, at once or later, crash between or not; of two in items the second is
-// Known. Known changes nothing, priority included. Refused: not a row of this
-// store ever (empty, over MaxKeyBytes, or out of the ranges of Admission), or a
-// file of an account, which only the account's own commits admit.
+// I1: a Key is Admitted once. This holds however often and by however many peers it is sent, at the
+// same time or later, and also after a crash. If items contains a Key twice, the answer for the
+// second is Known. Known changes nothing, not even the priority. Refused means that the Key is
+// never a row of this store: it is empty, over MaxKeyBytes, or its Admission is out of range. A
+// file of an account is Refused too, because only the account's own commits admit it.
 //
-// The caller knows that it is the Keys' registrar; Admit does not ask.
+// The caller must be the Keys' registrar; Admit does not check this.
 func (s *Queue) Admit(items []store.Admission, now time.Time) ([]store.Answer, error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (s *Queue) Admit(items []store.Admission, now time.Time) ([]store.Answer, e
 	return answers, nil
 }
 
-// Admit is one Key of a batch; fresh are those the batch has admitted.
+// Admit admits one Key in this batch. fresh contains the Keys that the batch has admitted so far.
 func (t *Batch) Admit(id format.SiteID, a store.Admission, now time.Time, fresh map[partition.Key]bool) (store.Answer,
 	error) {
 	if a.Check(id.Site) != nil || !t.s.engine.Charter().MayHold(id.Slice, a.Key) {

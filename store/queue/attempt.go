@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Trial is what is known of the attempts at k in sl (0: its hash slice); the zero Trial when that is nothing.
+// Trial returns what is known about the attempts at k in sl (0: its hash slice). The Trial is zero
+// when nothing is known.
 func (s *Queue) Trial(sl partition.Slice, k partition.Key) (store.Trial, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Trial{}, err
@@ -35,8 +36,8 @@ func (s *Queue) Trial(sl partition.Slice, k partition.Key) (store.Trial, error) 
 	return t, nil
 }
 
-// endedByState ends an attempt that began before its Key was fetched last: its end was in a part of the log
-// that this store never got, as after a cut.
+// endedByState ends an attempt that began before the last fetch of its Key. The end of that attempt
+// was in a part of the log that this store never received, for example because the log was cut.
 func (s *Queue) endedByState(sl partition.Slice, k partition.Key, t *store.Trial) error {
 	v, err := s.engine.Get(format.KeyRow(format.TabKey, s.engine.IDIn(sl, k), k))
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *Queue) endedByState(sl partition.Slice, k partition.Key, t *store.Trial
 	return err
 }
 
-// Try makes durable that a is about to be made at k in sl; a.At is moved behind all attempts and fetches before.
-// ErrNotExist and ErrFenced are as in Commit.
+// Try makes durable that attempt a at k in sl is about to begin. It moves a.At behind all earlier
+// attempts and fetches. It returns ErrNotExist and ErrFenced as Commit does.
 func (s *Queue) Try(sl partition.Slice, k partition.Key, a store.Attempt) error {
 	a.Peer, a.Run = store.Clip(a.Peer, store.MaxHeader), store.Clip(a.Run, store.MaxRun)
 	return s.onTrial("attempt", sl, k, func(t *Batch, id format.SiteID, was store.Trial) error {
@@ -70,7 +71,8 @@ func (s *Queue) Try(sl partition.Slice, k partition.Key, a store.Attempt) error 
 	})
 }
 
-// Untry says that the attempt of run at k ended, and that the process lives, where no Commit says so.
+// Untry records that the attempt of run at k ended and that the process is alive. It is for
+// attempts that end without a Commit.
 func (s *Queue) Untry(sl partition.Slice, k partition.Key, run string) error {
 	return s.onTrial("end of an attempt", sl, k, func(t *Batch, id format.SiteID, was store.Trial) error {
 		if !was.UnderWay() || was.Open.Run != run {
@@ -80,7 +82,7 @@ func (s *Queue) Untry(sl partition.Slice, k partition.Key, run string) error {
 	})
 }
 
-// Quarantine has k left alone until Release: it is due no more, and its reason is that of its Trial.
+// Quarantine takes k out of the frontier until Release. Its reason becomes that of its Trial.
 func (s *Queue) Quarantine(sl partition.Slice, k partition.Key, run string, now time.Time) error {
 	return s.onTrial("quarantine", sl, k, func(t *Batch, id format.SiteID, was store.Trial) error {
 		old, err := t.KeyState(id, k)
@@ -98,8 +100,8 @@ func (s *Queue) Quarantine(sl partition.Slice, k partition.Key, run string, now 
 	})
 }
 
-// Release has k looked at again, now: a person says so. The deaths before count no more. ErrNotQuarantined: it is not
-// left alone.
+// Release makes k due now, because a person asked for it. Earlier deaths no longer count. It
+// returns ErrNotQuarantined when k is not in quarantine.
 func (s *Queue) Release(sl partition.Slice, k partition.Key, now time.Time) error {
 	return s.onTrial("release", sl, k, func(t *Batch, id format.SiteID, was store.Trial) error {
 		old, err := t.KeyState(id, k)
@@ -118,7 +120,8 @@ func (s *Queue) Release(sl partition.Slice, k partition.Key, now time.Time) erro
 	})
 }
 
-// Again has k looked at now, whatever was planned: a person says so. Who is left alone stays so until Release.
+// Again makes k due now, whatever was planned, because a person asked for it. A Key in quarantine
+// stays there until Release (ErrQuarantined).
 func (s *Queue) Again(sl partition.Slice, k partition.Key, now time.Time) error {
 	return s.onTrial("again", sl, k, func(t *Batch, id format.SiteID, _ store.Trial) error {
 		old, err := t.KeyState(id, k)
@@ -132,7 +135,7 @@ func (s *Queue) Again(sl partition.Slice, k partition.Key, now time.Time) error 
 			return store.ErrQuarantined
 		}
 		if !old.At.IsZero() && !old.At.After(now) {
-			return nil // it is due
+			return nil // it is due already
 		}
 		next := old.Moved(now)
 		next.At, next.Attempts = now.UTC(), 0
@@ -143,7 +146,7 @@ func (s *Queue) Again(sl partition.Slice, k partition.Key, now time.Time) error 
 	})
 }
 
-// onTrial is a write about the attempts at one Key.
+// onTrial runs do as one batch about the attempts at one Key.
 func (s *Queue) onTrial(what string, sl partition.Slice, k partition.Key,
 	do func(t *Batch, id format.SiteID, was store.Trial) error) error {
 	if err := s.engine.Enter(); err != nil {
@@ -170,7 +173,7 @@ func (s *Queue) onTrial(what string, sl partition.Slice, k partition.Key,
 	return nil
 }
 
-// trial is what this batch leaves of the attempts at k so far.
+// trial returns the attempts at k as this batch leaves them so far.
 func (t *Batch) trial(id format.SiteID, k partition.Key) (was store.Trial, found bool, err error) {
 	v, err := t.State(format.TrialID(id, k))
 	if err != nil || v == nil {
@@ -180,7 +183,8 @@ func (t *Batch) trial(id format.SiteID, k partition.Key) (was store.Trial, found
 	return was, true, err
 }
 
-// trialEnded writes that no attempt at k is under way. Of a Key that no process died at nothing is left.
+// trialEnded writes that no attempt at k is in progress. When no process died at k, it deletes the
+// row.
 func (t *Batch) trialEnded(id format.SiteID, k partition.Key, now store.Trial) error {
 	if now.UnderWay() {
 		now.Ended = now.Open.At
@@ -193,7 +197,8 @@ func (t *Batch) trialEnded(id format.SiteID, k partition.Key, now store.Trial) e
 	return t.TrialGone(row)
 }
 
-// Tried is the part of a Commit: the attempt has ended, and the process lives.
+// Tried does the part of a Commit that concerns attempts: the attempt has ended and the process is
+// alive.
 func (t *Batch) Tried(id format.SiteID, c store.Commit) error {
 	was, found, err := t.trial(id, c.Key)
 	if err != nil || !found {
@@ -202,7 +207,7 @@ func (t *Batch) Tried(id format.SiteID, c store.Commit) error {
 	return t.trialEnded(id, c.Key, was.Seen(c.Run))
 }
 
-// Quarantined calls fn for the Keys of sl that are left alone, in order after from, until it answers false.
+// Quarantined calls fn for each Key of sl in quarantine, in order, until fn returns false.
 func (s *Queue) Quarantined(sl partition.Slice, fn func(k partition.Key, reason string) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

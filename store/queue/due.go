@@ -15,9 +15,9 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Backlogs are the sites of sl that have rows in the frontier, pending or due
-// for a revisit, in order of Site. Cost: one row a site ever seen in the slice,
-// and a seek for each of those answered.
+// Backlogs returns the sites of sl that have rows in the frontier, pending or due for a revisit, in
+// order of Site. It reads one row for each site ever seen in the slice, and seeks once for each
+// site returned.
 func (s *Queue) Backlogs(sl partition.Slice) (out []store.Backlog, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (s *Queue) Backlogs(sl partition.Slice) (out []store.Backlog, err error) {
 			return err == nil, err
 		}
 		b := store.Backlog{Slice: sl, Site: id.Site, Pending: c.State[store.StatePending]}
-		// Both iterators are in order of Site: each seek goes on from the last.
+		// Both iterators are in order of Site, so each seek continues from the last one.
 		rows := format.SitePrefix(format.TabDue, id)
 		if due.SeekGE(rows) && bytes.HasPrefix(due.Key(), rows) {
 			b.Earliest = time.Unix(int64(binary.BigEndian.Uint64(due.Key()[len(rows):])), 0).UTC()
@@ -56,11 +56,11 @@ func (s *Queue) Backlogs(sl partition.Slice) (out []store.Backlog, err error) {
 	return out, nil
 }
 
-// PendingOf are rows of one site's frontier in the order they are to be read:
-// by hour of At, in it by priority, in that by admission. So rows not yet due
-// may stand before due ones of the same hour: look at each At. next is where to
-// go on, nil at the end. Cost: O(rows returned), and for the first reading of a site those taken from its queue of
-// late.
+// PendingOf returns up to limit rows of one site's frontier in reading order: by the hour of At,
+// then by priority, then by admission. So rows that are not yet due may come before due rows of the
+// same hour: the caller must check each At. next is the position to continue from, nil at the end.
+// The cost is O(rows returned). The first read of a site also steps over rows that were recently
+// taken from its queue.
 func (s *Queue) PendingOf(sl partition.Slice, site partition.Site, from []byte, limit int) (rows []store.Due,
 	next []byte,
 	err error) {
@@ -93,7 +93,7 @@ func (s *Queue) PendingOf(sl partition.Slice, site partition.Site, from []byte, 
 		k := partition.Key(value)
 		v, err := s.engine.Get(format.KeyRow(format.TabKey, id, k))
 		if errors.Is(err, store.ErrNotExist) {
-			return true, nil // DropSlice came between
+			return true, nil // DropSlice deleted it meanwhile
 		}
 		if err != nil {
 			return false, err
@@ -121,11 +121,11 @@ func (s *Queue) PendingOf(sl partition.Slice, site partition.Site, from []byte, 
 	return rows, next, nil
 }
 
-// DueOf is the row of k in its hash slice; ErrNotExist when it was never
-// admitted here.
+// DueOf returns the row of k in its hash slice. It returns ErrNotExist when k was never admitted
+// here.
 func (s *Queue) DueOf(k partition.Key) (store.Due, error) { return s.DueIn(0, k) }
 
-// DueIn is the row of k in sl; 0 is its hash slice.
+// DueIn returns the row of k in sl; 0 is its hash slice.
 func (s *Queue) DueIn(sl partition.Slice, k partition.Key) (store.Due, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Due{}, err

@@ -8,10 +8,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Replan makes the plans of Keys in sl that still stand as they were read, as one
-// batch: who was fetched, moved or replanned since keeps what that said. It
-// answers how many it took. A crash leaves all or none. ErrFenced: the slice was
-// handed over.
+// Replan writes new plans for Keys in sl, as one batch. It skips a Key that was fetched, moved or
+// replanned since it was read. It returns the number of plans that it wrote. After a crash, all or
+// none of them are there. ErrFenced means that the slice was handed over.
 func (s *Queue) Replan(sl partition.Slice, plans []store.Plan) (taken int, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return 0, err
@@ -44,7 +43,7 @@ func (s *Queue) Replan(sl partition.Slice, plans []store.Plan) (taken int, err e
 			}
 			next := old
 			next.At, next.History = p.At.UTC(), string(p.History)
-			next.Fetched = old.Fetched.Add(store.Tick) // later by the least, so that every replica takes it
+			next.Fetched = old.Fetched.Add(store.Tick) // one step later: every replica takes it
 			if err := t.Put(id, p.Was.Key, &old, next); err != nil {
 				return err
 			}

@@ -14,14 +14,14 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// answeredKeys is how many foreign Keys are remembered as finally answered, at
-// most twice over: about 20 MiB.
+// answeredKeys is the number of foreign Keys that Answered remembers, at most twice as many: about
+// 20 MiB.
 const answeredKeys = 1 << 17
 
-// Queue puts r into the outbox unless its slice's outbox has the Key already:
-// that row shares the slice's fate, so the link is as safe. But a Key that a
-// placement sends on takes the place of one that is sent to where it came from,
-// its registrar above all.
+// Queue puts r into the outbox unless the outbox of its slice has the Key already: the existing row
+// belongs to the same slice, so the link is equally safe. There is one exception. A row of a
+// placement replaces a row of an earlier placement or of none. The old row would go to an older
+// target, mostly the Key's registrar.
 func (t *Batch) Queue(r store.OutboxRow) error {
 	seq, err := t.queued(r.Slice, r.Key)
 	if err == nil {
@@ -46,8 +46,7 @@ func (t *Batch) Queue(r store.OutboxRow) error {
 	return t.Rows.Set(format.SeqKey(format.TabOutbox, r.Seq), value, nil)
 }
 
-// placedBefore says whether the outbox row of that number is of a placement
-// before gen, or of none.
+// placedBefore reports whether the outbox row seq is of a placement before gen, or of none.
 func (t *Batch) placedBefore(seq, gen uint64) (bool, error) {
 	if gen == 0 {
 		return false, nil
@@ -60,14 +59,13 @@ func (t *Batch) placedBefore(seq, gen uint64) (bool, error) {
 	return old.Gen < gen, err
 }
 
-// MaxOutboxScan is how many rows one call of Outbox reads.
+// MaxOutboxScan is the number of rows that one call of Outbox reads at most.
 const MaxOutboxScan = 1 << 14
 
-// Outbox are up to limit durable rows above the number from whose Slice is in,
-// in order of Seq; in nil takes all. It reads at most MaxOutboxScan rows and
-// answers the number it reached: where to go on, with rows or without, past what
-// will never have a row again; from when nothing was added. A row stays until
-// Sent.
+// Outbox returns up to limit durable rows above the number from whose Slice is in, in order of Seq.
+// A nil in takes all slices. It reads at most MaxOutboxScan rows. reached is the number to continue
+// from, even when no rows are returned: numbers up to it that have no row never get one. It equals
+// from when nothing was added. A row stays until Sent.
 func (s *Queue) Outbox(from uint64, limit int, in func(partition.Slice) bool) (rows []store.OutboxRow, reached uint64,
 	err error) {
 	if err := s.engine.Enter(); err != nil {
@@ -104,7 +102,7 @@ func (s *Queue) Outbox(from uint64, limit int, in func(partition.Slice) bool) (r
 	if err != nil {
 		return nil, from, fmt.Errorf("store: outbox: %w", err)
 	}
-	if ended { // what was deleted up to here is not passed over again
+	if ended { // deleted rows up to the horizon are not scanned again
 		reached = horizon
 	}
 	if n == 0 && from <= empty {
@@ -113,10 +111,10 @@ func (s *Queue) Outbox(from uint64, limit int, in func(partition.Slice) bool) (r
 	return rows, reached, nil
 }
 
-// Sent deletes rows whose links had their registrar's final answer (I2), and
-// remembers the Keys for a while, so that a link that is on every page of a
-// site is sent once. What is remembered is lost with the process; then such a
-// link is sent again and answered Known. Rows that are gone already are no error.
+// Sent deletes rows whose links have their registrar's final answer (I2). It remembers the Keys for
+// a while, so that a link that is on every page of a site is sent once. This memory is lost when
+// the process ends. Then such a link is sent again, and the answer is Known. Rows that do not exist
+// any more are no error.
 func (s *Queue) Sent(rows []store.OutboxRow) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -148,15 +146,16 @@ func (s *Queue) Sent(rows []store.OutboxRow) error {
 	return nil
 }
 
+// unqueue deletes the row r, unless its Key has another row by now.
 func (t *Batch) unqueue(r store.OutboxRow) error {
 	seq, err := t.queued(r.Slice, r.Key)
 	if err != nil || seq != r.Seq {
-		return engine.IgnoreAbsent(err) // sent long ago, perhaps queued anew since
+		return engine.IgnoreAbsent(err) // sent long ago, and perhaps queued again since
 	}
 	return t.dequeue(r.Slice, r.Key, seq)
 }
 
-// UnqueueKey deletes the row of k, whatever its number here.
+// UnqueueKey deletes the outbox row of k, whatever number it has here.
 func (t *Batch) UnqueueKey(sl partition.Slice, k partition.Key) error {
 	seq, err := t.queued(sl, k)
 	if err != nil {
@@ -165,7 +164,7 @@ func (t *Batch) UnqueueKey(sl partition.Slice, k partition.Key) error {
 	return t.dequeue(sl, k, seq)
 }
 
-// queued is the number of the outbox row of k in sl; ErrNotExist when it has none.
+// queued returns the number of the outbox row of k in sl, or ErrNotExist.
 func (t *Batch) queued(sl partition.Slice, k partition.Key) (uint64, error) {
 	v, err := t.s.engine.Get(format.QueuedKey(sl, k))
 	if err == nil && len(v) != 8 {
@@ -177,6 +176,7 @@ func (t *Batch) queued(sl partition.Slice, k partition.Key) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
+// dequeue deletes the outbox row seq of k and its index row.
 func (t *Batch) dequeue(sl partition.Slice, k partition.Key, seq uint64) error {
 	x := format.QueuedKey(sl, k)
 	t.Part(sl).Total.Outbox--
@@ -185,8 +185,8 @@ func (t *Batch) dequeue(sl partition.Slice, k partition.Key, seq uint64) error {
 	return t.Rows.Delete(format.SeqKey(format.TabOutbox, seq), nil)
 }
 
-// Answered remembers between n and 2n of the last Keys added, by their full
-// 128-bit hash: it forgets, but never takes one Key for another.
+// Answered remembers the last Keys that were added, between n and 2n of them, by their full 128-bit
+// hash. It forgets Keys, but it never takes one Key for another.
 type Answered struct {
 	mu       sync.Mutex
 	n        int
@@ -204,6 +204,7 @@ func (f *Answered) add(h [16]byte) {
 	f.now[h] = struct{}{}
 }
 
+// Has reports whether the Key with the hash h is remembered.
 func (f *Answered) Has(h [16]byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// CheckPlacement finds what is no placement of k's unit out of id's slice.
+// CheckPlacement returns an error when p is not a valid placement of k's unit from the slice of id.
 func (s *Queue) CheckPlacement(id format.SiteID, k partition.Key, p store.Placement) error {
 	switch {
 	case p.Unit == "" || p.Unit != s.engine.Charter().Unit(k):
@@ -40,6 +40,7 @@ func (t *Batch) Place(id format.SiteID, p store.Placement) error {
 	return t.Rows.Set(row, format.EncodePlacement(p), nil)
 }
 
+// placement returns the placement of u in sl, or ErrNotExist.
 func (s *Queue) placement(sl partition.Slice, u partition.Unit) (store.Placement, error) {
 	if u == "" || s.engine.Charter().Mode != partition.ModeGeo {
 		return store.Placement{}, store.ErrNotExist
@@ -51,8 +52,8 @@ func (s *Queue) placement(sl partition.Slice, u partition.Unit) (store.Placement
 	return format.DecodePlacement(u, v)
 }
 
-// PlacementOf is the placement of k's unit in sl (0: its hash slice);
-// ErrNotExist when it has none, or was never away.
+// PlacementOf returns the placement of k's unit in sl (0: its hash slice). It returns ErrNotExist
+// when the unit has none, because it was never placed elsewhere.
 func (s *Queue) PlacementOf(sl partition.Slice, k partition.Key) (store.Placement, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Placement{}, err
@@ -65,8 +66,7 @@ func (s *Queue) PlacementOf(sl partition.Slice, k partition.Key) (store.Placemen
 	return p, nil
 }
 
-// Placements calls fn for the placements of sl in order of Unit, until it
-// answers false.
+// Placements calls fn for the placements of sl in order of Unit, until fn returns false.
 func (s *Queue) Placements(sl partition.Slice, fn func(store.Placement) (bool, error)) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -86,8 +86,8 @@ func (s *Queue) Placements(sl partition.Slice, fn func(store.Placement) (bool, e
 	return nil
 }
 
-// Learn takes the word of the slice that a unit's Keys are sent to: it went on
-// to p.To. What is due in sl from now on is sent there at once.
+// Learn records that a unit moved on to p.To, as reported by the slice to which its Keys are sent.
+// Keys of the unit that become due in sl from now on are sent to p.To directly.
 func (s *Queue) Learn(sl partition.Slice, k partition.Key, p store.Placement) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -105,14 +105,14 @@ func (s *Queue) Learn(sl partition.Slice, k partition.Key, p store.Placement) er
 	})
 }
 
-// MoveRows is how many Keys one Move moves at most.
+// MoveRows is the number of Keys that one Move moves at most.
 const MoveRows = 1000
 
-// Move sends up to MoveRows Keys of k's unit that are due in sl on to the slice
-// that the unit is placed in, with pace: one batch, durable on return. It
-// answers how many; 0 and no error when the unit is not placed elsewhere, or
-// nothing of it is due. The caller sees to it that no fetch of the site is
-// under way.
+// Move takes up to MoveRows Keys of k's unit from the frontier of sl, whether or not they are due
+// yet. It sends them, together with pace, to the slice in which the unit is placed. It is one
+// batch, durable on return. It returns the number of Keys moved. The number is 0, without an error,
+// when the unit is not placed elsewhere or when none of its Keys are in the frontier. The caller
+// makes sure that no fetch of the site is in progress.
 func (s *Queue) Move(sl partition.Slice, k partition.Key, pace store.Pace, now time.Time) (moved int, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return 0, err
@@ -137,8 +137,8 @@ func (s *Queue) Move(sl partition.Slice, k partition.Key, pace store.Pace, now t
 	return moved, nil
 }
 
-// move takes the unit's Keys from the due index. The other units of the site,
-// which stay, stand between them when a service's accounts stand alone.
+// move takes the unit's Keys from the due index. Keys of other units of the site stay; they may be
+// between them, because each account of a service can be its own unit.
 func (t *Batch) move(id format.SiteID, p store.Placement, pace store.Pace, now time.Time) (moved int, err error) {
 	prefix := format.SitePrefix(format.TabDue, id)
 	err = t.s.engine.Scan(prefix, format.After(prefix), func(_, value []byte) (bool, error) {
@@ -158,13 +158,13 @@ func (t *Batch) move(id format.SiteID, p store.Placement, pace store.Pace, now t
 		if err := t.Put(id, k, &old, next); err != nil {
 			return false, err
 		}
-		if old.State == store.StatePending { // named after the Key, so replicated no later: see engine.Batch
+		if old.State == store.StatePending { // named after the Key, so replicated no later
 			a := store.Admission{Key: k, Referrer: old.Referrer, Depth: old.Depth, Priority: int(old.Priority),
 				Seed: old.Seed, In: p.To, Gen: p.Gen, Pace: pace}
 			if err := t.Queue(store.OutboxRow{Slice: id.Slice, To: p.To, Admission: a}); err != nil {
 				return false, err
 			}
-			if err := t.Unrecord(id, k, false); err != nil { // of a visit that failed
+			if err := t.Unrecord(id, k, false); err != nil { // a failed visit left it
 				return false, err
 			}
 		}
@@ -174,9 +174,10 @@ func (t *Batch) move(id format.SiteID, p store.Placement, pace store.Pace, now t
 	return moved, err
 }
 
-// Unrecord forgets the record, the captures and the items of k, which is a file that was withdrawn, or is
-// placed in another slice: it is fetched there, and a record is in one slice. written says that
-// this batch has put the record. Replicas do the same when they learn the state.
+// Unrecord deletes the record, the captures and the items of k. k is a file that was withdrawn, or
+// a Key that is placed in another slice: it is fetched there, and a record is in only one slice.
+// written says that this batch has put the record. Replicas do the same when they receive the state
+// of k.
 func (t *Batch) Unrecord(id format.SiteID, k partition.Key, written bool) error {
 	if err := t.DropItems(id, k); err != nil {
 		return err
@@ -213,9 +214,9 @@ func (t *Batch) Unrecord(id format.SiteID, k partition.Key, written bool) error 
 	return t.Change(k)
 }
 
-// known answers for a Key that has a row in id's slice. One that was placed
-// elsewhere is due again only when the placement that brought its unit back
-// sends it: an older message that comes late would have it fetched twice.
+// known returns the answer for a Key that has a row in id's slice. A Key that was placed elsewhere
+// becomes due again only when the placement that brought its unit back sends it. An older message
+// that arrives late would otherwise cause a second fetch.
 func (t *Batch) known(id format.SiteID, a store.Admission, old *format.KeyState, now time.Time,
 	fresh map[partition.Key]bool) (store.Answer,
 	error) {
@@ -238,10 +239,10 @@ func (t *Batch) known(id format.SiteID, a store.Admission, old *format.KeyState,
 	return store.Admitted, t.Put(id, a.Key, old, next)
 }
 
-// arrived takes note of a Key that a placement has sent to a geo slice: its unit
-// lives here now, if no later placement of it is known; and the first Key of a
-// site brings its pace (I7): no request before the slice that it left allows it,
-// nor sooner than the gap after this moment.
+// arrived handles a Key that a placement has sent to a geo slice. Its unit is in this slice now,
+// unless a later placement of it is known. The first Key of a site brings the site's pace (I7). The
+// next request must wait until the time that the old slice gave, and until the gap has passed from
+// now.
 func (t *Batch) arrived(id format.SiteID, a store.Admission, now time.Time) error {
 	if id.Slice.IsHash() {
 		return nil
@@ -274,7 +275,7 @@ func (t *Batch) arrived(id format.SiteID, a store.Admission, now time.Time) erro
 		return err
 	}
 	p := a.Pace.Clamp(now)
-	st, err := t.s.siteByName(id.Site) // this peer may have asked it in another slice
+	st, err := t.s.siteByName(id.Site) // this peer may have fetched from it in another slice
 	if engine.IgnoreAbsent(err) != nil {
 		return err
 	}
@@ -283,8 +284,8 @@ func (t *Batch) arrived(id format.SiteID, a store.Admission, now time.Time) erro
 	return t.Site(id, st)
 }
 
-// SeenIn says that a geo slice has k already, so that a link to it need not go
-// to its registrar again.
+// SeenIn reports whether the geo slice sl has k already, so that a link to it need not go to its
+// registrar again.
 func (t *Batch) SeenIn(sl partition.Slice, k partition.Key) (bool, error) {
 	if sl.IsHash() {
 		return false, nil

@@ -1,6 +1,6 @@
-// Package queue keeps what is to be done: the state of each Key and when it is due, the
-// attempts at it, the pace of each site, the links on their way to other slices, and where
-// else the Keys of a unit are crawled.
+// Package queue stores the work to do: the state of each Key, when it is due, and the attempts at
+// it. It stores the pace of each site, and the links that wait to be sent to other slices. It also
+// stores in which other slices the Keys of a unit are crawled.
 package queue
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Queue reads and changes what is to be done. Safe for concurrent use.
+// Queue reads and changes the work to do. It is safe for concurrent use.
 type Queue struct {
 	Answered *Answered // foreign Keys with a final answer
 
@@ -21,16 +21,17 @@ type Queue struct {
 	archive  *archive.Archive
 	accounts *accounts.Accounts
 	fronts   fronts
-	// outboxEmpty is a number up to which the outbox has no row, nor ever will.
+	// outboxEmpty is a number: at or below it, the outbox has no row and never gets one.
 	outboxEmpty atomic.Uint64
 }
 
-// New is the queue in e. A Key that is placed elsewhere takes what it has out of ar and ac.
+// New returns the queue in e. When a Key is placed elsewhere, its captures are deleted from ar and
+// its items from ac.
 func New(e *engine.Engine, ar *archive.Archive, ac *accounts.Accounts) *Queue {
 	return &Queue{engine: e, archive: ar, accounts: ac, Answered: newAnswered(answeredKeys)}
 }
 
-// Batch writes states of Keys and all that a batch of accounts does.
+// Batch writes states of Keys, in addition to what a batch of accounts writes.
 type Batch struct {
 	*accounts.Batch
 
@@ -40,7 +41,7 @@ type Batch struct {
 	due   map[format.SiteID][]byte  // the first row that comes into each queue
 }
 
-// Extend is b with what writes states of Keys.
+// Extend returns a Batch that adds its rows to b.
 func (s *Queue) Extend(b *engine.Batch) *Batch {
 	t := &Batch{Batch: s.accounts.Extend(b), s: s, due: make(map[format.SiteID][]byte)}
 	b.WhenVisible(func() {
@@ -53,7 +54,7 @@ func (s *Queue) Extend(b *engine.Batch) *Batch {
 
 func (s *Queue) newBatch() *Batch { return s.Extend(s.engine.NewBatch()) }
 
-// write is engine.Write for this package's batches.
+// write is engine.Write with batches of this package.
 func (s *Queue) write(sls []partition.Slice, build func(t *Batch) error) error {
 	return s.engine.Write(sls, func(b *engine.Batch) error { return build(s.Extend(b)) })
 }

@@ -7,26 +7,28 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// maxFronts is how many queues' fronts are remembered; of others the next read finds it.
+// maxFronts is the number of queues whose first row is remembered. In other queues, the next read
+// finds it.
 const maxFronts = 1 << 14
 
-// fronts remember for the sites whose queues were read where their first row is, or was. Rows are taken from a queue's
-// front and come back behind it, so that before the first row lie those that were deleted since Pebble merged its
-// tables last, thousands of them, and each reading would step over them all. Safe for concurrent use. The zero value is
-// empty.
+// fronts remembers, for each site whose queue was read, where its first row is or was. Rows are
+// taken from the front of a queue and come back further behind. So before the first row there can
+// be thousands of rows that were deleted since Pebble last merged its tables. Each read would step
+// over all of them. fronts is safe for concurrent use. The zero value is empty.
 type fronts struct {
 	mu     sync.Mutex
 	by     map[format.SiteID]*queueHead
 	serial uint64
 }
 
-// queueHead says that no row of a queue is before key, but for rows of writes that are under way.
+// queueHead says that no row of a queue is before key, except rows of writes in progress.
 type queueHead struct {
 	key    []byte
-	change uint64 // another after each row that came
+	change uint64 // changes with each new row
 }
 
-// get is where to begin to read the queue of id, whose rows are from lower on, and what set is to be told.
+// get returns where to start reading the queue of id, whose rows start at lower, and the change to
+// pass to set.
 func (f *fronts) get(id format.SiteID, lower []byte) (from []byte, change uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +44,8 @@ func (f *fronts) get(id format.SiteID, lower []byte) (from []byte, change uint64
 	return at.key, at.change
 }
 
-// set notes the first row that was found from where get said, unless a row has come meanwhile: the reader need not have
-// seen it.
+// set records the first row that was found from the position that get returned. It does nothing
+// when a row has come meanwhile, because the reader may not have seen it.
 func (f *fronts) set(id format.SiteID, first []byte, change uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +54,8 @@ func (f *fronts) set(id format.SiteID, first []byte, change uint64) {
 	}
 }
 
-// came is told of rows once readers can see them, and before the write that brought them is answered.
+// came records a new row. It is called when readers can see the row, before the write that made it
+// returns.
 func (f *fronts) came(id format.SiteID, row []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// More queues than are remembered are read from their beginning.
+// When there are more queues than are remembered, the others are read from their beginning.
 func TestFrontsAreForgotten(t *testing.T) {
 	var f fronts
 	id := func(n int) format.SiteID { return format.SiteID{Slice: partition.Slice(n)} }

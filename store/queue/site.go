@@ -17,7 +17,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Site writes the pace of id and where it is found by name.
+// Site writes the pace of id and the row that finds it by name.
 func (t *Batch) Site(id format.SiteID, st store.Site) error {
 	st.Site, st.Slice = id.Site, id.Slice
 	st.NextAllowed = st.NextAllowed.UTC() // the same bytes at every replica
@@ -53,8 +53,8 @@ func (t *Batch) Site(id format.SiteID, st store.Site) error {
 	return t.SiteRow(id, v, name)
 }
 
-// FewRobots is robots without the oldest, when they are too many or too large
-// together: those are fetched again.
+// FewRobots returns robots without the oldest entries when there are too many, or when together
+// they are too large. Those entries are fetched again.
 func FewRobots(robots map[string]store.Robots) map[string]store.Robots {
 	size := 0
 	for _, r := range robots {
@@ -76,7 +76,7 @@ func FewRobots(robots map[string]store.Robots) map[string]store.Robots {
 	return robots
 }
 
-// SiteRow writes the row of a pace, its robots.txt being there.
+// SiteRow writes the row of a pace. The rows of its robots.txt are written already.
 func (t *Batch) SiteRow(id format.SiteID, value []byte, name byte) error {
 	_ = t.Rows.Set(format.SiteName(id.Site), binary.BigEndian.AppendUint64(nil, uint64(id.Slice)), nil)
 	row := format.SitePrefix(format.TabSite, id)
@@ -88,6 +88,7 @@ func (t *Batch) SiteRow(id format.SiteID, value []byte, name byte) error {
 	return t.Rows.Set(row, value, nil)
 }
 
+// SiteRow returns the row of the pace of id, or ErrNotExist.
 func (s *Queue) SiteRow(r pebble.Reader, id format.SiteID) (format.SiteRow, error) {
 	v, err := engine.Get(r, format.SitePrefix(format.TabSite, id))
 	if err != nil {
@@ -96,8 +97,8 @@ func (s *Queue) SiteRow(r pebble.Reader, id format.SiteID) (format.SiteRow, erro
 	return s.engine.Packer.DecodeSiteRow(v)
 }
 
-// SiteIn puts a Site together again. Callers hold the lock of its slice, or
-// bear with a robots.txt that is newer than the row.
+// SiteIn builds a Site from its rows. The caller holds the lock of its slice, or accepts a
+// robots.txt that is newer than the row.
 func (s *Queue) SiteIn(r pebble.Reader, id format.SiteID) (store.Site, error) {
 	row, err := s.SiteRow(r, id)
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Queue) SiteIn(r pebble.Reader, id format.SiteID) (store.Site, error) {
 	for origin, h := range row.Robots {
 		v, err := engine.Get(r, format.RobotsKey(id, origin))
 		if errors.Is(err, store.ErrNotExist) {
-			continue // taken out since the row was read
+			continue // deleted since the row was read
 		}
 		if err != nil {
 			return store.Site{}, err
@@ -124,9 +125,9 @@ func (s *Queue) SiteIn(r pebble.Reader, id format.SiteID) (store.Site, error) {
 	return st, nil
 }
 
-// Site is the pace of a site; the zero Site and ErrNotExist when it has none.
-// Where accounts of one service are spread over slices, each slice has its own
-// row, to travel with it, and this is the one written last: the pace of a peer.
+// Site returns the pace of a site, or the zero Site and ErrNotExist. When the accounts of one
+// service are in several slices, each slice has its own row, which moves with the slice. Site
+// returns the row that was written last: it is the pace of this peer.
 func (s *Queue) Site(site partition.Site) (store.Site, error) {
 	if err := s.engine.Enter(); err != nil {
 		return store.Site{}, err
@@ -150,9 +151,8 @@ func (s *Queue) siteByName(site partition.Site) (store.Site, error) {
 	return s.SiteIn(s.engine.DB, format.SiteID{Slice: partition.Slice(binary.BigEndian.Uint64(v)), Site: site})
 }
 
-// PutSite writes the pace of st.Site in st.Slice. It is not synced: a crash of
-// the machine (not of the process) may lose it, which is why a restarted owner
-// waits out the delay anyhow (I7).
+// PutSite writes the pace of st.Site in st.Slice. It is not synced: a crash of the machine (not of
+// the process) may lose it. This is why an owner waits for the full delay after a restart (I7).
 func (s *Queue) PutSite(st store.Site) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

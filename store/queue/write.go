@@ -7,8 +7,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// KeyState is the row of k as this batch would leave it only when the batch
-// has not written it: callers keep track of what they write.
+// KeyState returns the row of k on disk. It does not see what this batch has written: the caller
+// must keep track of that.
 func (t *Batch) KeyState(id format.SiteID, k partition.Key) (format.KeyState, error) {
 	v, err := t.s.engine.Get(format.KeyRow(format.TabKey, id, k))
 	if err != nil {
@@ -17,8 +17,7 @@ func (t *Batch) KeyState(id format.SiteID, k partition.Key) (format.KeyState, er
 	return format.DecodeKeyState(v)
 }
 
-// Put writes the row of k, its place in the due index, and counts it. old is
-// nil for a new Key.
+// Put writes the row of k and its row in the due index, and counts it. old is nil for a new Key.
 func (t *Batch) Put(id format.SiteID, k partition.Key, old *format.KeyState, now format.KeyState) error {
 	c, err := t.Count(id)
 	if err != nil {

@@ -10,33 +10,32 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Caps of a position and of a log chunk, beside those of ImportRows: no peer can
-// make a log's positions run out.
+// Caps of a position and of a log chunk, in addition to those of ImportRows. With them, no peer can
+// use up the positions of a log.
 const (
 	MaxLogPosition = 1 << 62
 	MaxSpan        = 1 << 32
 )
 
-// ApplyLog brings this store's copies of slices forward by what their owners'
-// ReadLog made, all log chunks as one batch, synced; on return LogHead of each is
-// To, and the log here has what the log chunk has. Several of one slice must
-// follow each other.
+// ApplyLog updates this store's copies of slices with log chunks that their owners' ReadLog made.
+// It applies all chunks as one batch, synced. On return, LogHead of each slice is To, and the log
+// here contains what the chunk contains. Several chunks of one slice must follow each other.
 //
-// Rows merge as in ImportRows; but a link that was sent goes, and a site's pace
-// is as the owner has it.
+// Rows merge as in ImportRows, with two differences: a link that was sent is deleted, and a site's
+// pace is taken from the owner as it is.
 //
-// Rows of more than MaxAhead after now are left out, and the log here does not name them.
+// Rows more than MaxAhead after now are left out, and the log here does not name them.
 //
-// ErrGap: a log chunk's From is not the head here; ErrRow: not understood, as in
-// ImportRows, whose caps are those of all log chunks together. Nothing is written
-// then. The caller knows that the sender is the slices' owner.
+// ErrGap means that a chunk's From is not the head here. ErrRow means that a row is not valid, as
+// in ImportRows; the caps of ImportRows are for all chunks together. After either error, nothing is
+// written. The caller must check that the sender owns the slices.
 func (s *Log) ApplyLog(now time.Time, ps ...store.LogChunk) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
 	}
 	defer s.engine.Leave()
 	v := s.NewValidator(now, true)
-	ps = slices.Clone(ps) // the caller's stay whole
+	ps = slices.Clone(ps) // the caller's slice is not changed
 	sls := make([]partition.Slice, len(ps))
 	in := make([][]incoming, len(ps))
 	for i, p := range ps {
@@ -64,7 +63,7 @@ func (s *Log) ApplyLog(now time.Time, ps ...store.LogChunk) error {
 	})
 }
 
-// follow merges one log chunk and appends what it names to the log.
+// follow merges one log chunk and appends the names of its rows to the log.
 func (t *batch) follow(m *merger, p store.LogChunk, in []incoming) error {
 	head := t.Part(p.Slice).Log.Last.Pos
 	if p.From != head {
@@ -80,7 +79,8 @@ func (t *batch) follow(m *merger, p store.LogChunk, in []incoming) error {
 	for i, r := range p.Rows {
 		names[i] = format.LogRow{Name: r.Key[0], Rest: string(r.Key[1:])}
 		if in[i].state != nil {
-			names[i].Fetched = m.states[sliceKey{p.Slice, in[i].key}].Fetched // ours may be later
+			// The state here may be later than the one in the chunk.
+			names[i].Fetched = m.states[sliceKey{p.Slice, in[i].key}].Fetched
 		}
 	}
 	if err := t.AppendEntry(p.Slice, p.To-p.From, names); err != nil {

@@ -4,8 +4,9 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// staleTrial says of attempts that do not come by the log of the slice's owner whether they were over before the
-// Key was fetched last: nobody tells that again.
+// staleTrial reports whether an attempt ended before the Key was last fetched. It is for rows that
+// do not come through the log of the slice's owner: the owner sends the end of such an attempt only
+// once.
 func (m *merger) staleTrial(i incoming) (bool, error) {
 	t, err := format.DecodeTrial(i.body)
 	if err != nil || len(t.Deaths) > 0 {

@@ -14,9 +14,8 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// A capture on its way to another peer has its body with it, whole, so that it
-// needs nothing else: the receiver's slice may have that body or not.
-
+// outgoingCapture returns the value of a capture row as it is sent: the row and its whole body. The
+// body is included because the receiver's slice may not have it.
 func (s *Log) outgoingCapture(from pebble.Reader, sl partition.Slice, rest, value []byte) ([]byte, error) {
 	site, rest, ok := format.CutSite(rest)
 	if !ok {
@@ -44,7 +43,7 @@ func (s *Log) outgoingCapture(from pebble.Reader, sl partition.Slice, rest, valu
 	return e.B, nil
 }
 
-// capture is the gate for one of another peer.
+// capture validates a capture of another peer.
 func (v *validator) capture(i *incoming, rest, value []byte) error {
 	k, class, at, err := format.SplitCapture(rest)
 	if err != nil {
@@ -86,9 +85,9 @@ func (v *validator) capture(i *incoming, rest, value []byte) error {
 	return v.home(i)
 }
 
-// capture puts one where it is not, or leaves one that its owner has left. Of
-// two of the same moment the greater bytes stay. What was put for a Key is
-// brought within the caps by end, which every replica does alike: the newest stay.
+// capture writes a capture that is missing, or drops one that its owner has dropped. Of two
+// captures of the same time, it keeps the one with the greater bytes. Later, end trims the captures
+// of each Key to the caps. Every replica does this in the same way: the newest stay.
 func (m *merger) capture(i incoming) error {
 	n := *i.capture
 	m.visited[sliceKey{n.Slice, n.Key}] = n.SiteID
@@ -96,7 +95,7 @@ func (m *merger) capture(i incoming) error {
 		delete(m.captures, string(n.Row()))
 		return m.t.DropCapture(n)
 	}
-	// end asks whether it is placed, or withdrawn
+	// end checks whether the Key is placed elsewhere or withdrawn
 	if m.t.s.engine.Charter().Mode == partition.ModeGeo || n.Key.Kind() == partition.KindFile {
 		if _, err := m.stateOf(n.SiteID, n.Key); err != nil {
 			return err

@@ -11,43 +11,46 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Bringer is who brings rows of a slice without being one of its replicas: a member with
-// a copy of a dead fork, or with one that was restored from a backup or from the trash.
-// The slice's owner takes from it what it lacks, and believes nothing that it knows
-// better. See BringRows.
+// Bringer is a member that sends rows of a slice without being one of its replicas. It has a copy
+// of a dead fork, or a copy restored from a backup or from the trash. The slice's owner takes from
+// it what is missing, and believes nothing that the owner knows better. See BringRows.
 type Bringer struct {
 	Peer string // its id
-	// Overrules: overrides that name the bringer as their peer count.
+	// Overrules says that overrides count if they name the bringer as their peer.
 	Overrules bool
-	// Allow says why a Key is none that this peer crawls; nil = all are allowed.
+	// Allow returns an error for a Key that this peer does not crawl; nil = all are allowed.
 	Allow func(k partition.Key, depth int) error
 }
 
-// When the owner looks at a Key again by itself of which a bringer said something.
+// The owner visits a Key by itself within these times after it took the Key's record from a
+// bringer.
 const (
 	ProveReplaced = time.Hour      // its record replaced the one here
 	ProveBrought  = 24 * time.Hour // its record is the only one
 )
 
-// Brought is what became of rows.
+// Brought is the number of rows that were taken and the number that were left out.
 type Brought struct{ Taken, Left int }
 
-// BringRows merges rows of sl as ImportRows does, but from one who does not keep the slice:
+// BringRows merges rows of sl as ImportRows does, but from a peer that is not a replica of the
+// slice:
 //
 //   - A Key that is not known here is admitted, as a link is. It is due within
-//     ProveBrought, whatever its row says, so that no Key can be put off for ever.
+//     ProveBrought, whatever its row says, so that nobody can delay a Key for ever.
 //   - A record replaces the one here only if it is newer and names the bringer as its
-//     peer. One of another peer's is taken where there is none, and says who brought it
-//     (Record.Via). The Key is due within ProveReplaced or ProveBrought: what was made
-//     up lasts until then.
-//   - Captures, posts, edges, walks and gaps are taken where there is nothing of their name,
-//     captures of another peer's only where the Key has none. So a deletion known here stays.
-//   - An override counts if it names the bringer and Bringer.Overrules.
-//   - Links to other slices are taken: a member may forward any.
-//   - The pace of sites, placements, checkpoints and files of accounts are left: the owner finds
-//     them itself, and only an account's own visit decides which files are kept.
+//     peer. A record of another peer is taken only where there is none, and Record.Via
+//     then names the bringer. The Key is due within ProveReplaced or ProveBrought, so
+//     false data lasts no longer than that.
+//   - Captures, posts, edges, walks and gaps are taken only where no row of that name
+//     exists, so a deletion known here stays. Captures of another peer are taken only
+//     where the Key has no capture.
+//   - An override counts if it names the bringer and Bringer.Overrules is set.
+//   - Links to other slices are taken, because any member may forward any link.
+//   - The pace of sites, placements, checkpoints and files of accounts are left out. The
+//     owner finds them itself, and only a visit of an account decides which of its files
+//     are kept.
 //
-// Bringing rows again changes nothing more. ErrRow is as of ImportRows.
+// Bringing rows again changes nothing more. ErrRow means the same as in ImportRows.
 func (s *Log) BringRows(sl partition.Slice, rows []store.Row, now time.Time, by Bringer) (b Brought, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return b, err
@@ -61,7 +64,7 @@ func (s *Log) BringRows(sl partition.Slice, rows []store.Row, now time.Time, by 
 	b.Left = v.left
 	v.tellAhead(sl)
 	err = s.write([]partition.Slice{sl}, func(t *batch) error {
-		b.Taken = 0 // a batch may be made again
+		b.Taken = 0 // a batch may be built again
 		m := bringing{merger: newMerger(t, false), by: by, now: now.UTC().Truncate(store.Tick),
 			empty: map[sliceKey]bool{}}
 		for _, i := range in {
@@ -87,10 +90,10 @@ type bringing struct {
 	*merger
 	by    Bringer
 	now   time.Time
-	empty map[sliceKey]bool // Keys that had no capture when the first came
+	empty map[sliceKey]bool // Keys that had no capture before the first one came
 }
 
-// bring takes one row, or leaves it.
+// bring takes one row or leaves it out.
 func (m *bringing) bring(i incoming) (taken bool, err error) {
 	if i.key.Kind() == partition.KindFile {
 		return false, nil
@@ -110,14 +113,16 @@ func (m *bringing) bring(i incoming) (taken bool, err error) {
 		}
 		return true, m.merge([]incoming{i})
 	}
-	return false, nil // a site, a pace, a placement, what is gone
+	return false, nil // a site, a pace, a placement, or a row that is gone
 }
 
+// refuses reports whether Allow refuses the Key k at depth.
 func (m *bringing) refuses(k partition.Key, depth int) bool {
 	return m.by.Allow != nil && m.by.Allow(k, depth) != nil
 }
 
-// admit takes a Key that is not known: pending, or done until it is proved.
+// admit takes a Key that is not known here. The Key becomes pending, or done until the owner visits
+// it.
 func (m *bringing) admit(id format.SiteID, k partition.Key, said format.KeyState) (bool, error) {
 	old, err := m.stateOf(id, k)
 	if err != nil || old != nil || m.refuses(k, said.Depth) {
@@ -135,7 +140,7 @@ func (m *bringing) admit(id format.SiteID, k partition.Key, said format.KeyState
 	return true, m.state(id, k, now)
 }
 
-// bringRecord takes a record if it is newer and the bringer's own, or the only one.
+// bringRecord takes a record if it is newer and the bringer's own, or if there is no other.
 func (m *bringing) bringRecord(i incoming) (bool, error) {
 	r := *i.record
 	if _, err := m.admit(i.id, i.key, format.KeyState{State: store.StatePending}); err != nil {
@@ -156,7 +161,7 @@ func (m *bringing) bringRecord(i incoming) (bool, error) {
 	if r.Via = ""; r.Peer != m.by.Peer {
 		r.Via = m.by.Peer
 	}
-	r.Verdict = nil // the owner judges, of what it has itself
+	r.Verdict = nil // the owner judges, from what it has itself
 	if len(had) > 0 {
 		old, err := m.t.s.engine.Packer.DecodeRecord(had)
 		if err != nil {
@@ -176,8 +181,8 @@ func (m *bringing) bringRecord(i incoming) (bool, error) {
 	return true, m.record(i)
 }
 
-// prove has the Key of a record that was taken looked at again within that time. Its state
-// is no older than the record, as after a fetch.
+// prove makes the Key of a taken record due within the given time. The Key's state becomes no older
+// than the record, as after a fetch.
 func (m *bringing) prove(id format.SiteID, k partition.Key, old format.KeyState, fetched time.Time,
 	within time.Duration) error {
 	now := old
@@ -188,7 +193,7 @@ func (m *bringing) prove(id format.SiteID, k partition.Key, old format.KeyState,
 		now.At = soon
 	}
 	if now.State == store.StateDone || now.State == store.StateGone {
-		now.Etag, now.Modified, now.Digest = "", "", "" // "not modified" would prove nothing
+		now.Etag, now.Modified, now.Digest = "", "", "" // "not modified" proves nothing
 	}
 	if now == old {
 		return nil
@@ -198,7 +203,7 @@ func (m *bringing) prove(id format.SiteID, k partition.Key, old format.KeyState,
 	return m.t.Put(id, k, &old, now)
 }
 
-// bringCapture takes one of the bringer's own visits, or any of a Key that has none.
+// bringCapture takes a capture of the bringer's own visits, or any capture of a Key that has none.
 func (m *bringing) bringCapture(i incoming) (bool, error) {
 	n := *i.capture
 	if i.sent {
@@ -230,12 +235,12 @@ func (m *bringing) bringCapture(i incoming) (bool, error) {
 	}
 	st, err := m.stateOf(n.SiteID, n.Key)
 	if err != nil || st == nil {
-		return false, err // of a Key that was not admitted
+		return false, err // the Key was not admitted
 	}
 	return true, m.capture(i)
 }
 
-// bringItem takes what there is nothing of.
+// bringItem takes an item if no item of its name exists here.
 func (m *bringing) bringItem(i incoming) (bool, error) {
 	switch i.item.Table {
 	case format.TabCheckpoint:

@@ -12,22 +12,22 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Digests are, for each of 256 buckets, a sum over what two replicas of sl must
-// agree on: key states but for their order of admission, records, paces,
-// captures, items, and the Keys in the outbox. The sums do not depend on the order in which rows
-// came. Attempts are not in them: they come and go with the owner's log, and one that stays behind
-// where a log was cut is over by the state of its Key (Trial). A Key's bucket is the first byte of Hash128; a pace's,
-// that of SHA-256 of its Site.
+// Digests returns, for each of 256 buckets, a sum over the rows on which two replicas of sl must
+// agree: key states without their order of admission, records, paces, captures, items, and the Keys
+// in the outbox. The sums do not depend on the order in which rows came. Attempts are not included,
+// because they come and go with the owner's log. If an attempt stays after a log was cut, the state
+// of its Key ends it (Trial). A Key's bucket is the first byte of Hash128; the bucket of a pace is
+// the first byte of the SHA-256 of its Site.
 //
-// Two stores whose logs of sl are at the same head, and that got all of it from
-// one owner, have the same sums; the head is LogHead when the slice is still,
-// and that of DigestsAt in any case. Cost: all rows of the slice are read.
+// Two stores have the same sums when their logs of sl are at the same head and they got all of it
+// from one owner. The head is LogHead when nothing is written to the slice; DigestsAt returns it in
+// any case. Digests reads all rows of the slice.
 func (s *Log) Digests(sl partition.Slice) ([256]uint64, error) {
 	sums, _, err := s.DigestsAt(sl)
 	return sums, err
 }
 
-// DigestsAt is Digests, and the position of the log they are of.
+// DigestsAt returns Digests and the position of the log at which they were taken.
 func (s *Log) DigestsAt(sl partition.Slice) (sums [256]uint64, at uint64, err error) {
 	if err := s.engine.Enter(); err != nil {
 		return sums, 0, err
@@ -60,7 +60,7 @@ func (s *Log) DigestsAt(sl partition.Slice) (sums [256]uint64, at uint64, err er
 	return sums, h.Pos, nil
 }
 
-// agreed is what of a row's value is the same at every replica.
+// agreed returns the part of a row's value that is the same at every replica.
 func (s *Log) agreed(t format.Table, value []byte) ([]byte, error) {
 	switch t {
 	case format.TabKey:
@@ -70,26 +70,27 @@ func (s *Log) agreed(t format.Table, value []byte) ([]byte, error) {
 	case format.TabSite:
 		return s.engine.Packer.Unpack(value, store.MaxSiteRow)
 	case format.TabQueued:
-		return nil, nil // the number is each peer's own
+		return nil, nil // the number differs from peer to peer
 	}
 	if format.IsItem(t) {
-		return s.engine.Packer.OpenItem(t, value) // joined here, and so packed here
+		return s.engine.Packer.OpenItem(t, value) // each peer joins and packs items itself
 	}
 	return value, nil
 }
 
+// rowSum returns the first 8 bytes of a SHA-256 over a row.
 func rowSum(t format.Table, rest, what []byte) uint64 {
 	h := sha256.New()
 	var head [9]byte
 	head[0] = byte(t)
 	binary.BigEndian.PutUint64(head[1:], uint64(len(rest)))
-	_, _ = h.Write(head[:]) // a hash takes all
+	_, _ = h.Write(head[:]) // a hash never returns an error
 	_, _ = h.Write(rest)
 	_, _ = h.Write(what)
 	return binary.BigEndian.Uint64(h.Sum(nil))
 }
 
-// bucketOfRow is where a row, named by its key after the slice, is summed up.
+// bucketOfRow returns the bucket of a row, from the row's key after the slice.
 func bucketOfRow(t format.Table, rest []byte) (byte, error) {
 	if t != format.TabQueued && t != format.TabUnit {
 		site, key, ok := format.CutSite(rest)
@@ -113,10 +114,9 @@ func bucketOfRow(t format.Table, rest []byte) (byte, error) {
 	return sha256.Sum256(rest)[0], nil
 }
 
-// BucketRows are the rows of one bucket of Digests, as SliceRows gives them,
-// for another replica's ImportRows: after both have imported the other's, they
-// agree in it. Cost: all row keys of the slice are read, once in all calls of a
-// bucket.
+// BucketRows returns the rows of one bucket of Digests, as SliceRows does, for ImportRows of
+// another replica. When both replicas have imported each other's rows, they agree in this bucket.
+// All calls for one bucket together read all row keys of the slice once.
 func (s *Log) BucketRows(sl partition.Slice, bucket int, from []byte, maxBytes int) (rows []store.Row, next []byte,
 	err error) {
 	return s.sliceRows(sl, from, maxBytes, func(t format.Table, rest []byte) bool {

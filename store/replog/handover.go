@@ -12,20 +12,20 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// SliceRows are rows of a slice for another peer's ImportRows: key states, site
-// states, records, outbox rows, captures, items; at least one and up to maxBytes of them. from
-// is the last row's Key of the call before, nil at first; next is nil at the
-// end. There is no snapshot: what changed behind the reader is found by
-// reading again, and importing twice changes nothing.
+// SliceRows returns rows of a slice for another peer's ImportRows: key states, site states,
+// records, outbox rows, captures and items. It returns at least one row and up to maxBytes of them.
+// from is the Key of the last row of the previous call, nil at first; next is nil at the end. There
+// is no snapshot. The caller finds rows that changed behind it by reading again; importing rows
+// twice changes nothing.
 //
-// A Row's Key is the table's letter, then what follows the slice in the store's
-// own row (store/format). Its Value is the store's own; of 'X', the outbox row; of
-// 'P', the whole Site as JSON, packed; of 'V', the capture and its body.
+// A Row's Key is the table's letter, then the store's own row key after the slice (store/format).
+// Its Value is the store's own value, except in three tables. In 'X' it is the outbox row, in 'P'
+// the whole Site as packed JSON, in 'V' the capture and its body.
 func (s *Log) SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []store.Row, next []byte, err error) {
 	return s.sliceRows(sl, from, maxBytes, func(format.Table, []byte) bool { return true })
 }
 
-// sliceRows is SliceRows of the rows that are wanted.
+// sliceRows is SliceRows for the rows for which want returns true.
 func (s *Log) sliceRows(sl partition.Slice, from []byte, maxBytes int,
 	want func(t format.Table, rest []byte) bool) (rows []store.Row, next []byte, err error) {
 	if err := s.engine.Enter(); err != nil {
@@ -48,7 +48,7 @@ func (s *Log) sliceRows(sl partition.Slice, from []byte, maxBytes int,
 			}
 			r, err := s.outgoing(s.engine.DB, t, sl, key[len(p):], value)
 			if errors.Is(err, store.ErrNotExist) {
-				return true, nil // Sent came between
+				return true, nil // Sent deleted it meanwhile
 			}
 			if err != nil {
 				return false, err
@@ -72,7 +72,8 @@ func (s *Log) sliceRows(sl partition.Slice, from []byte, maxBytes int,
 	return rows, nil, nil
 }
 
-// outgoing copies a row; of an outbox row's index, the row; of a site, all.
+// outgoing copies a row for another peer. For the index of an outbox row it copies the outbox row,
+// for a site also its robots.txt.
 func (s *Log) outgoing(from pebble.Reader, t format.Table, sl partition.Slice, rest, value []byte) (r store.Row,
 	err error) {
 	r.Key = append([]byte{byte(t)}, rest...)
@@ -88,7 +89,8 @@ func (s *Log) outgoing(from pebble.Reader, t format.Table, sl partition.Slice, r
 	case format.TabCapture:
 		r.Value, err = s.outgoingCapture(from, sl, rest, value)
 	case format.TabRecord:
-		if format.ExpandsTo(value, format.NameRecord) > store.MaxRecordBytes { // of an earlier version
+		// An earlier version of the program may have written a larger record.
+		if format.ExpandsTo(value, format.NameRecord) > store.MaxRecordBytes {
 			var old store.Record
 			if old, err = s.engine.Packer.DecodeRecord(value); err == nil {
 				r.Value, err = s.engine.Packer.EncodeRecord(&old)
@@ -102,15 +104,14 @@ func (s *Log) outgoing(from pebble.Reader, t format.Table, sl partition.Slice, r
 	return r, err
 }
 
-// DropSlice forgets a slice that another peer has acknowledged (I4): all its
-// rows and its log, in one batch. Its records are logged as changes, so that
-// the index forgets them too.
+// DropSlice deletes a slice that another peer has acknowledged (I4): all its rows and its log, in
+// one batch. It logs its records and posts as changes, so that the index deletes them too.
 func (s *Log) DropSlice(sl partition.Slice) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
 	}
 	defer s.engine.Leave()
-	s.dropping.Lock() // metaFetches is read and written
+	s.dropping.Lock() // format.MetaFetches is read and written
 	defer s.dropping.Unlock()
 	err := s.write([]partition.Slice{sl}, func(t *batch) error { return t.drop(sl) })
 	if err != nil {
@@ -119,6 +120,7 @@ func (s *Log) DropSlice(sl partition.Slice) error {
 	return nil
 }
 
+// drop deletes the rows and the log of sl.
 func (t *batch) drop(sl partition.Slice) error {
 	if err := t.dropCounts(sl); err != nil {
 		return err
@@ -175,7 +177,7 @@ func (t *batch) drop(sl partition.Slice) error {
 	return nil
 }
 
-// dropCounts takes the slice out of the totals; the fetches stay counted.
+// dropCounts subtracts the slice from the totals. The number of fetches stays counted.
 func (t *batch) dropCounts(sl partition.Slice) error {
 	var fetches int64
 	p := format.SlicePrefix(format.TabCount, sl)

@@ -14,10 +14,10 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// errAhead is what is wrong with a row that is left out by MaxAhead.
+// errAhead is the error of a row that is left out because of MaxAhead.
 var errAhead = errors.New("from the future")
 
-// incoming is one validated row of another peer; one of the pointers is set, or sent.
+// incoming is one validated row of another peer. One of the pointers is set, or sent is true.
 type incoming struct {
 	id      format.SiteID
 	key     partition.Key
@@ -25,9 +25,9 @@ type incoming struct {
 	site    *store.Site
 	pace    *format.SiteRow // a pace without its robots.txt
 	record  *store.Record
-	body    []byte // of record and pace, as it came; of an item, as it would be written here
+	body    []byte // of a record or pace: as it came; of an item: as it would be written here
 	link    *store.OutboxRow
-	sent    bool              // the link is in the outbox no more, the capture or the attempts gone
+	sent    bool              // the link was sent, or the capture or the attempts are gone
 	capture *format.CaptureID // its row is body
 	sum     format.BodySum
 	kept    *archive.KeptBody
@@ -35,16 +35,15 @@ type incoming struct {
 	item    *format.ItemID // its state is body
 }
 
-// ImportRows merges rows of sl that another peer's SliceRows made, or its ReadLog
-// behind them without the links that were sent (Row.Sent), as one batch, synced:
-// the newer fetch wins for each Key, a Key known stays known, a site may next be
-// asked at the later of both times, a link is queued once, of a Key's captures
-// the newest stay. Importing rows again, or in another order, changes nothing
-// more; but a capture that is gone comes back with an older page.
+// ImportRows merges rows of sl that another peer's SliceRows made, as one batch, synced. It also
+// takes rows of ReadLog, without the links that were sent (Row.Sent). For each Key, the newer fetch
+// wins, and a known Key stays known. A site's next request is at the later of both times. A link is
+// queued once. Of a Key's captures, the newest stay. Importing rows again, or in another order,
+// changes nothing more. There is one exception: a deleted capture comes back with an older page.
 //
-// Every row is validated as if from an enemy: ErrRow, and nothing is written,
-// when one is of another slice, not canonical, over a cap, or not understood.
-// Rows of more than MaxAhead in the future are left out (Options.Ahead).
+// Every row is validated as if an enemy had sent it. When a row is of another slice, not canonical,
+// over a cap, or not valid, ImportRows returns ErrRow and writes nothing. Rows more than MaxAhead
+// in the future are left out (Options.Ahead).
 func (s *Log) ImportRows(sl partition.Slice, rows []store.Row) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -69,27 +68,28 @@ func (s *Log) ImportRows(sl partition.Slice, rows []store.Row) error {
 	return nil
 }
 
-// validator is the gate for rows of other peers. Its caps are those of one
-// call, whose rows may come in several pieces.
+// validator validates rows of other peers. Its caps are for one call, whose rows may come in
+// several chunks.
 type validator struct {
 	s        *Log
 	now      time.Time
-	limit    time.Time     // of a fetch
-	left     int           // rows above it
-	ahead    time.Duration // by how much the latest of these is ahead of now
-	count    int           // rows there may still be
-	bytes    int           // as they came
-	expanded int           // of what is packed
-	log      bool          // the rows are a log's: sent links are known
+	limit    time.Time     // the latest time of a fetch
+	left     int           // the number of rows later than limit
+	ahead    time.Duration // how far the latest of these is ahead of now
+	count    int           // how many more rows are allowed
+	bytes    int           // how many more bytes are allowed, as they came
+	expanded int           // how many more bytes of expanded values are allowed
+	log      bool          // the rows come from a log, so sent links are valid
 }
 
+// NewValidator returns a validator for the rows of one call.
 func (s *Log) NewValidator(now time.Time, log bool) *validator {
 	return &validator{s: s, now: now, limit: now.Add(store.MaxAhead), count: store.MaxImportRows,
 		bytes:    store.MaxImportBytes,
 		expanded: store.MaxImportBytes, log: log}
 }
 
-// timely refuses a row that says that it is of at when that is to come.
+// timely returns errAhead when at is more than MaxAhead in the future.
 func (v *validator) timely(at time.Time) error {
 	if !at.After(v.limit) {
 		return nil
@@ -106,7 +106,7 @@ func (v *validator) tellAhead(sl partition.Slice) {
 	v.left, v.ahead = 0, 0
 }
 
-// Rows decodes rows; kept are those that were not left out, in the order of the decoded.
+// Rows decodes rows. kept are the rows that were not left out, in the same order as in.
 func (v *validator) Rows(sl partition.Slice, rows []store.Row) (in []incoming, kept []store.Row, err error) {
 	if v.count -= len(rows); v.count < 0 {
 		return nil, nil, fmt.Errorf("%w: %d rows too many, at most %d", store.ErrRow, -v.count, store.MaxImportRows)
@@ -136,14 +136,14 @@ func (v *validator) Rows(sl partition.Slice, rows []store.Row) (in []incoming, k
 	return in, kept, nil
 }
 
-// unpack expands a value at the cost of what is left for it.
+// unpack expands a value and subtracts its size from what may still be expanded.
 func (v *validator) unpack(value []byte, limit int) ([]byte, error) {
 	b, err := v.s.engine.Packer.Unpack(value, min(v.expanded, limit))
 	v.expanded -= len(b)
 	return b, err
 }
 
-// row decodes one row. What it answers may share the row's memory.
+// row decodes one row. The result may share memory with the row.
 func (v *validator) row(sl partition.Slice, r store.Row) (i incoming, err error) {
 	if len(r.Key) == 0 {
 		return i, format.ErrBadRow
@@ -189,7 +189,7 @@ func (v *validator) row(sl partition.Slice, r store.Row) (i incoming, err error)
 	return i, err
 }
 
-// home refuses a Key that is not of the slice and site its row is in.
+// home refuses a Key that does not belong to the slice and site of its row.
 func (v *validator) home(i *incoming) error {
 	if i.key.Site() != i.id.Site || !v.s.engine.Charter().MayHold(i.id.Slice, i.key) {
 		id := v.s.engine.IDOf(i.key)
@@ -213,8 +213,8 @@ func (v *validator) state(i *incoming, value []byte) error {
 	return v.home(i)
 }
 
-// record keeps the value as it came: it expands to a Record within the caps,
-// so it is one of ours as good as one made anew.
+// record keeps the value as it came. The value expands to a Record within the caps, so it is as
+// good as one that this peer encodes.
 func (v *validator) record(i *incoming, value []byte) error {
 	b, err := v.unpack(value, store.OldRecordBytes)
 	if err != nil {
@@ -275,7 +275,7 @@ func (v *validator) pace(i *incoming, rest, value []byte) error {
 	return i.pacedBy(i.pace.Site, rest)
 }
 
-// pacedBy refuses a state that is not of the site its row is in.
+// pacedBy refuses a state that is not of the site of its row.
 func (i *incoming) pacedBy(st store.Site, rest []byte) error {
 	if len(rest) != 0 || st.Site != i.id.Site || st.Slice != i.id.Slice || st.Site == "" {
 		return fmt.Errorf("the state is of %.80q in %s", st.Site, st.Slice)

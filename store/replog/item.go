@@ -7,7 +7,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// item validates a row of another peer.
+// item validates an item of another peer.
 func (v *validator) item(i *incoming, t format.Table, rest, value []byte) error {
 	var part string
 	k, part, err := format.CutItem(rest)
@@ -37,10 +37,10 @@ func (v *validator) item(i *incoming, t format.Table, rest, value []byte) error 
 	return err
 }
 
-// item joins a row of another peer.
+// item joins an item of another peer to the one here.
 func (m *merger) item(i incoming) error {
 	if m.t.s.engine.Charter().Mode == partition.ModeGeo {
-		if _, err := m.stateOf(i.id, i.key); err != nil { // end drops what is of a Key that was placed
+		if _, err := m.stateOf(i.id, i.key); err != nil { // end drops items of placed Keys
 			return err
 		}
 	}
@@ -48,7 +48,7 @@ func (m *merger) item(i incoming) error {
 	case i.sent && m.log:
 		return m.t.TrialGone(i.item.Row()) // the slice's owner says so in its log
 	case i.sent:
-		return nil // a row that is no more; only a log takes rows away
+		return nil // the row is gone there; only a log deletes rows
 	}
 	if i.item.Table == format.TabAttempt && !m.log {
 		if stale, err := m.staleTrial(i); stale || err != nil {

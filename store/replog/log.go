@@ -8,30 +8,29 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// SetLogged says whether batches of the slices append to their logs: so for
-// those this peer owns. It is kept in memory, and off after Open. What a batch
-// writes meanwhile unlogged is replicated to nobody.
+// SetLogged sets whether batches of the slices append to their logs. A peer sets it for the slices
+// that it owns. It is kept in memory, and off after Open. What a batch writes while it is off is
+// not replicated.
 func (s *Log) SetLogged(on bool, sls ...partition.Slice) {
-	s.engine.SetLogs(sls, func(l *engine.SliceLog) { l.On = on }) // no batch has one half of its rows named
+	// SetLogs holds the slices' locks, so no batch has only half of its rows named.
+	s.engine.SetLogs(sls, func(l *engine.SliceLog) { l.On = on })
 }
 
-// Fence shuts slices, or opens them again: into one that is shut Admit, Commit
-// and PutSite write nothing and answer ErrFenced, and Sent leaves its links.
-// ApplyLog, ImportRows, ResetLog and DropSlice are not concerned. On return no
-// write that began before is under way. It is kept in memory; all are open after
-// Open.
+// Fence shuts slices or opens them again. In a slice that is shut, Admit, Commit and PutSite write
+// nothing and return ErrFenced, and Sent keeps its links. ApplyLog, ImportRows, ResetLog and
+// DropSlice still work. On return, no write that began earlier is in progress. The state is kept in
+// memory; all slices are open after Open.
 //
-// A peer shuts what it does not own, so that a fetch that outlives the loss of a
-// slice cannot write into a log that is another's now.
+// A peer shuts the slices that it does not own. Otherwise a fetch that ends after the loss of a
+// slice could write into a log that another peer owns.
 func (s *Log) Fence(shut bool, sls ...partition.Slice) {
 	s.engine.SetLogs(sls, func(l *engine.SliceLog) { l.Shut = shut })
 }
 
-// Fenced says whether sl is shut.
+// Fenced reports whether sl is shut.
 func (s *Log) Fenced(sl partition.Slice) bool { return s.engine.Logs.Get(sl).Shut }
 
-// LogDurable is LogHead once that cannot be forgotten any more: it waits for the
-// disk.
+// LogDurable returns LogHead once a crash cannot lose it any more. It waits for the disk.
 func (s *Log) LogDurable(sl partition.Slice) (uint64, error) {
 	if err := s.engine.Enter(); err != nil {
 		return 0, err
@@ -47,22 +46,22 @@ func (s *Log) LogDurable(sl partition.Slice) (uint64, error) {
 	return l.Last.Pos, nil
 }
 
-// LogHead is the position of the newest visible batch in the log of sl, 0 when
-// there is none. It never falls but by ResetLog, DropSlice, or a crash that
-// loses batches nobody was told of.
+// LogHead returns the position of the newest visible batch in the log of sl, or 0 when there is
+// none. It decreases only by ResetLog, by DropSlice, or by a crash that loses batches that were
+// never acknowledged.
 func (s *Log) LogHead(sl partition.Slice) uint64 {
 	l := s.engine.Logs.Get(sl)
 	return l.Last.Pos
 }
 
-// LogLen is how long the log of sl is, at most MaxLogEntries and MaxLogBytes.
+// LogLen returns the length of the log of sl, at most MaxLogEntries and MaxLogBytes.
 func (s *Log) LogLen(sl partition.Slice) (entries int, bytes int64) {
 	l := s.engine.Logs.Get(sl)
 	return l.Entries(), l.Bytes()
 }
 
-// TrimLog forgets the log of sl up to and with upTo; its newest entry stays, so
-// that the head is known. It is not synced: a crash may undo it.
+// TrimLog deletes the entries of the log of sl up to and including upTo. It keeps the newest entry,
+// so that the head stays known. It is not synced: a crash may undo it.
 func (s *Log) TrimLog(sl partition.Slice, upTo uint64) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -87,10 +86,10 @@ func (s *Log) TrimLog(sl partition.Slice, upTo uint64) error {
 	return nil
 }
 
-// ResetLog says that this store has all of sl up to head, which is 0 or more: a
-// snapshot was imported, or what is above head was written by an owner that was
-// none any more. The log is empty and goes on after head. Rows stay, and are loose (Relog).
-// Synced.
+// ResetLog records that this store has all of sl up to head, which is 0 or more. It is called after
+// a snapshot was imported, or when an owner that had lost the slice wrote what is above head. The
+// log becomes empty and continues after head. Rows stay. Those that only the deleted part of the
+// log named become unreplicated (Relog). Synced.
 func (s *Log) ResetLog(sl partition.Slice, head uint64) error {
 	if err := s.engine.Enter(); err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 	"github.com/echo-node/echo-node/store/queue"
 )
 
-// merger makes validated rows one with those there are. It is a join: rows may
-// come again and in any order. It runs under the locks of their slices, and
-// remembers what it wrote, since it reads what was there before.
+// merger merges validated rows into the rows here. It is a join: rows may come again and in any
+// order. It runs under the locks of their slices. It remembers what it wrote, because it reads the
+// state before the batch.
 type merger struct {
 	t        *batch
 	log      bool // the rows come in the order of their owner's log
@@ -28,7 +28,7 @@ type merger struct {
 	paces    map[format.SiteID]incoming
 	links    map[sliceKey]incoming
 	places   map[sliceUnit]store.Placement
-	captures map[string][]byte // rows put
+	captures map[string][]byte // capture rows that were written
 	visited  map[sliceKey]format.SiteID
 	capped   map[format.ItemID]bool // tables of Keys to be trimmed
 }
@@ -88,7 +88,7 @@ func (m *merger) merge(in []incoming) error {
 	return nil
 }
 
-// stateOf is what is known of k now, nil for nothing.
+// stateOf returns the state of k as it is now, or nil.
 func (m *merger) stateOf(id format.SiteID, k partition.Key) (*format.KeyState, error) {
 	if old, ok := m.states[sliceKey{id.Slice, k}]; ok {
 		return &old, nil
@@ -104,8 +104,8 @@ func (m *merger) stateOf(id format.SiteID, k partition.Key) (*format.KeyState, e
 	return &old, nil
 }
 
-// state keeps the newer fetch; of two of the same moment the greater row, so
-// that the order of imports does not matter.
+// state keeps the newer fetch. Of two fetches of the same time, it keeps the greater row, so that
+// the order of imports does not matter.
 func (m *merger) state(id format.SiteID, k partition.Key, now format.KeyState) error {
 	old, err := m.stateOf(id, k)
 	if err != nil {
@@ -125,9 +125,9 @@ func (m *merger) state(id format.SiteID, k partition.Key, now format.KeyState) e
 	return m.t.Put(id, k, old, now)
 }
 
-// record keeps the newer fetch; of two of the same moment the greater digest,
-// then the greater bytes. The Key of a record that came without its state is
-// put down as due: at worst it is fetched once more.
+// record keeps the newer fetch. Of two fetches of the same time, it keeps the greater digest, then
+// the greater bytes. If a record came without the state of its Key, the Key becomes due: at worst
+// it is fetched once more.
 func (m *merger) record(i incoming) error {
 	st, err := m.stateOf(i.id, i.key)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *merger) record(i incoming) error {
 		return nil
 	}
 	m.records[sliceKey{i.id.Slice, i.key}] = now
-	if again { // counted and logged already, but for what a file counts as
+	if again { // counted and logged already, except for the size of a file
 		if err := m.t.Sized(i.id, i.key, i.body); err != nil {
 			return err
 		}
@@ -168,9 +168,9 @@ func (m *merger) record(i incoming) error {
 	return m.t.Record(i.id, i.key, i.body)
 }
 
-// site reconciles two views of one site's pace (I7): never sooner than either says.
-// Of a log it takes the owner's word, which may be that a back-off is over or a
-// robots.txt gone. The rows are written once, by end.
+// site merges two states of one site's pace (I7): the next request is not sooner than either
+// allows. From a log, it takes the owner's state, in which a back-off may be over or a robots.txt
+// gone. end writes the rows once.
 func (m *merger) site(id format.SiteID, now store.Site) error {
 	if m.log {
 		m.sites[id] = now
@@ -192,7 +192,7 @@ func (m *merger) site(id format.SiteID, now store.Site) error {
 	return nil
 }
 
-// end writes what may have come more than once.
+// end writes the rows that may have come more than once.
 func (m *merger) end() error {
 	for at, st := range m.states {
 		if !st.Bare(at.key) {
@@ -242,8 +242,8 @@ func (m *merger) end() error {
 	return nil
 }
 
-// pace writes a pace whose robots.txt did not change: as it came, when they are
-// here as they are there.
+// pace writes a pace whose robots.txt did not change. It writes the row as it came when the
+// robots.txt here are the same.
 func (m *merger) pace(id format.SiteID, i incoming) error {
 	st, ok := m.sites[id]
 	if !ok {
@@ -277,8 +277,8 @@ func sameRobots(a, b format.SiteRow) bool {
 	return maps.EqualFunc(a.Robots, b.Robots, func(x, y format.RobotsHead) bool { return bytes.Equal(x.Sum, y.Sum) })
 }
 
-// reconcileSites takes the account of whoever asked last, the later time, and of
-// each origin the newer robots.txt. It is the same in any order.
+// reconcileSites takes the state of the peer that sent the last request, the later times, and the
+// newer robots.txt for each origin. The result does not depend on the order.
 func reconcileSites(a, b store.Site) store.Site {
 	out := a
 	if later(b, a) {
@@ -300,7 +300,7 @@ func reconcileSites(a, b store.Site) store.Site {
 	return out
 }
 
-// later says that a is of whoever asked last.
+// later reports whether a is the state of the peer that sent the last request.
 func later(a, b store.Site) bool {
 	return cmp.Or(a.NextAllowed.Compare(b.NextAllowed), cmp.Compare(a.Fetched, b.Fetched),
 		cmp.Compare(a.Failures, b.Failures),

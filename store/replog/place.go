@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// incomingPlacement validates a row of another peer as if from an enemy.
+// incomingPlacement validates a row of another peer as if an enemy had sent it.
 func (s *Log) incomingPlacement(sl partition.Slice, u partition.Unit, value []byte) (*store.Placement, error) {
 	p, err := format.DecodePlacement(u, value)
 	if err != nil {

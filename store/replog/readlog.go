@@ -14,20 +14,18 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// ReadLog is the piece of sl's log above the position after, for a peer's
-// ApplyLog: as many batches as fit into maxBytes, at least one; To is after
-// when there is no other, and then durable: a snapshot (SliceRows) that is begun
-// after that may be followed by ResetLog to it. ErrTrimmed: the log does not
-// reach back to after, or one batch is larger than MaxParcelBytes. ErrGap:
-// after is above the head.
+// ReadLog returns the chunk of sl's log above the position after, for a peer's ApplyLog. It
+// contains as many batches as fit into maxBytes, at least one. When no batch is above after, To is
+// after, and this position is durable. A snapshot (SliceRows) that begins later may be followed by
+// ResetLog to this position. ErrTrimmed means that the log does not reach back to after, or that
+// one batch is larger than MaxLogChunkBytes. ErrGap means that after is above the head.
 //
-// All of a log chunk is read at one moment, and durable: what a crash of this
-// store could forget is not replicated. A row is replicated once, as it is now,
-// however many batches wrote it, with one exception: the state of a Key that
-// was fetched again after To is replicated as it was when it was admitted, since
-// the links found by that fetch come only with a later log chunk. So a peer that
-// has a log chunk and not the next has every Key and record of its batches, and
-// has every link, or the page is due (I3).
+// A chunk is read at one moment, and all of it is durable: what a crash of this store could lose is
+// not replicated. A row is in a chunk once, as it is now, however many batches wrote it. There is
+// one exception. If a Key was fetched again after To, its state is replicated as it was when the
+// Key was admitted. The reason is that the links of that fetch come only with a later chunk. So a
+// peer that has one chunk and not the next has every Key and record of its batches. It also has
+// every link, or the page is due (I3).
 func (s *Log) ReadLog(sl partition.Slice, after uint64, maxBytes int) (store.LogChunk, error) {
 	r, err := s.LogReader(sl)
 	if err != nil {
@@ -37,17 +35,17 @@ func (s *Log) ReadLog(sl partition.Slice, after uint64, maxBytes int) (store.Log
 	return p, errors.Join(err, r.Close())
 }
 
-// LogReader reads the logs of several slices at one moment, and waits for the
-// disk once for all of them. Close must follow; the Store's waits for it. Not
-// safe for concurrent use.
+// LogReader reads the logs of several slices at one moment, and waits for the disk once for all of
+// them. The caller must call Close; Close of the store waits for it. It is not safe for concurrent
+// use.
 type LogReader struct {
 	s      *Log
-	known  map[partition.Slice]engine.SliceLog // before snap
+	known  map[partition.Slice]engine.SliceLog // the logs' states before snap
 	snap   *pebble.Snapshot                    // nil until there is something to read
 	synced bool                                // what snap sees is durable
 }
 
-// LogReader is for the logs of sls.
+// LogReader returns a reader for the logs of sls.
 func (s *Log) LogReader(sls ...partition.Slice) (*LogReader, error) {
 	if err := s.engine.Enter(); err != nil {
 		return nil, err
@@ -59,7 +57,7 @@ func (s *Log) LogReader(sls ...partition.Slice) (*LogReader, error) {
 	return r, nil
 }
 
-// Close lets go of what was read.
+// Close releases the snapshot.
 func (r *LogReader) Close() error {
 	defer r.s.engine.Leave()
 	if r.snap == nil {
@@ -68,8 +66,8 @@ func (r *LogReader) Close() error {
 	return r.snap.Close()
 }
 
-// Read is ReadLog of one of the reader's slices, as its log was when the reader
-// was made or later.
+// Read is ReadLog for one of the reader's slices. It sees the log as it was when the reader was
+// made, or later.
 func (r *LogReader) Read(sl partition.Slice, after uint64, maxBytes int) (store.LogChunk, error) {
 	p, err := r.read(sl, after, maxBytes)
 	if err != nil {
@@ -137,7 +135,7 @@ func (r *LogReader) read(sl partition.Slice, from uint64, maxBytes int) (p store
 	return p, err
 }
 
-// lastEntry is the newest entry that r sees; pos 0 when there is none.
+// lastEntry returns the head of the newest entry that r sees; Pos is 0 when there is none.
 func (s *Log) lastEntry(r pebble.Reader, sl partition.Slice) (h format.EntryHead, err error) {
 	p := format.SlicePrefix(format.TabSlice, sl)
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: p, UpperBound: format.After(p)})
@@ -155,7 +153,7 @@ func (s *Log) lastEntry(r pebble.Reader, sl partition.Slice) (h format.EntryHead
 	return h, err
 }
 
-// chunking is a log chunk being made.
+// chunking is a log chunk while it is built.
 type chunking struct {
 	s              *Log
 	snap           *pebble.Snapshot
@@ -164,7 +162,7 @@ type chunking struct {
 	size, expanded int
 }
 
-// chunkName is a row; the two names of a pace are one.
+// chunkName identifies a row. The two names of a pace count as one.
 type chunkName struct {
 	name byte
 	rest string
@@ -176,8 +174,8 @@ type chunkRow struct {
 	state format.KeyState // of a Key
 }
 
-// add takes the rows of e in; false when they are too many for this log chunk.
-// maxBytes binds only when there is a batch in it already, MaxParcelBytes always.
+// add adds the rows of e. It returns false when they are too many for this chunk. maxBytes counts
+// only when a batch is in the chunk already, MaxLogChunkBytes always.
 func (b *chunking) add(e format.LogEntry, maxBytes int) (fits bool, err error) {
 	limit := store.MaxLogChunkBytes
 	if len(b.rows) > 0 {
@@ -203,7 +201,8 @@ func (b *chunking) add(e format.LogEntry, maxBytes int) (fits bool, err error) {
 		}
 		if row.value == nil && (r.Name == format.NameRecord || format.IsItem(format.Table(r.Name)) &&
 			format.Table(r.Name) != format.TabAttempt) {
-			continue // its Key is placed or withdrawn since, or there are later ones: a replica finds so, too
+			// Its Key was placed or withdrawn since, or newer ones exist. A replica finds this too.
+			continue
 		}
 		fresh[n] = row
 		size += 1 + len(r.Rest) + len(row.value)
@@ -215,7 +214,7 @@ func (b *chunking) add(e format.LogEntry, maxBytes int) (fits bool, err error) {
 	for n, row := range fresh {
 		b.rows[n] = row
 	}
-	for _, r := range e.Rows { // of several batches that left a Key, the last
+	for _, r := range e.Rows { // when several batches wrote a Key, the last one counts
 		if had := b.rows[chunkName{r.Name, r.Rest}]; r.Name == format.NameKey && had.Fetched.Before(r.Fetched) {
 			had.Fetched = r.Fetched
 		}
@@ -224,8 +223,8 @@ func (b *chunking) add(e format.LogEntry, maxBytes int) (fits bool, err error) {
 	return true, nil
 }
 
-// read gets the value of a row; none for a link that was sent or a capture or
-// record that is gone.
+// read reads the value of a row. The value is nil for a link that was sent and for a capture,
+// record or item that is gone.
 func (b *chunking) read(row *chunkRow) (err error) {
 	t := format.Table(row.Name)
 	if row.Name == format.NamePace {
@@ -252,7 +251,7 @@ func (b *chunking) read(row *chunkRow) (err error) {
 	return err
 }
 
-// finish is the rows of the log chunk, key states first.
+// finish returns the rows of the chunk, key states first.
 func (b *chunking) finish() ([]store.Row, error) {
 	rows := make([]*chunkRow, 0, len(b.rows))
 	for _, r := range b.rows {

@@ -1,6 +1,6 @@
-// Package replog brings slices to other peers: by the log of a slice, as a copy, or as rows
-// of a member that does not keep it. What comes from another peer is validated as if from an
-// enemy, then joined to what there is, so rows may come twice, late and in any order (I6).
+// Package replog copies slices to other peers: by the log of a slice, as a whole copy, or as rows
+// of a member that is not a replica. Rows of another peer are validated as if an enemy had sent
+// them, then joined to the rows here. So rows may come twice, late and in any order (I6).
 package replog
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store/queue"
 )
 
-// Log reads and merges the rows of slices, and keeps their logs. Safe for concurrent use.
+// Log reads and merges the rows of slices, and keeps their logs. It is safe for concurrent use.
 type Log struct {
 	engine   *engine.Engine
 	archive  *archive.Archive
@@ -22,7 +22,7 @@ type Log struct {
 	dropping sync.Mutex // one DropSlice at a time
 }
 
-// New is the logs in e, whose rows the other parts read and write.
+// New returns the logs in e. The other parts read and write the rows.
 func New(e *engine.Engine, ar *archive.Archive, ac *accounts.Accounts, q *queue.Queue) *Log {
 	return &Log{engine: e, archive: ar, accounts: ac, queue: q}
 }
@@ -35,7 +35,7 @@ type batch struct {
 
 func (s *Log) newBatch() *batch { return &batch{s.queue.Extend(s.engine.NewBatch()), s} }
 
-// write is engine.Write for this package's batches.
+// write is engine.Write with batches of this package.
 func (s *Log) write(sls []partition.Slice, build func(t *batch) error) error {
 	return s.engine.Write(sls, func(b *engine.Batch) error { return build(&batch{s.queue.Extend(b), s}) })
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/echo-node/echo-node/store/format"
 )
 
-// Loose rows are those that only a part of a log that was cut here named: an
-// owner wrote them that was none any more, or was about to be, and no other
-// replica needs have them. They stay, as another copy of what was never
-// acknowledged does no harm, until this peer comes to own the slice: then
-// whoever asks for such a Key is told that it is known, which must not be said
-// before a majority has it. So an owner logs its unreplicated rows anew.
+// Unreplicated rows are named only by the part of a log that was cut here. A former owner wrote
+// them, or an owner about to lose the slice, so perhaps no other replica has them. They stay,
+// because one more copy of something that was never acknowledged does no harm. This changes when
+// this peer becomes the owner: a peer that sends such a Key then gets the answer Known, which is
+// allowed only when a majority has the Key. So a new owner logs its unreplicated rows again.
 
+// unreplicatedKey returns the key of the note that a row is unreplicated.
 func unreplicatedKey(sl partition.Slice, name byte, rest string) []byte {
 	if name == format.NameNew {
 		name = format.NameKey
@@ -25,8 +25,8 @@ func unreplicatedKey(sl partition.Slice, name byte, rest string) []byte {
 	return append(append(format.SlicePrefix(format.TabUnreplicated, sl), name), rest...)
 }
 
-// noteUnreplicated notes what the log of sl names above head before it is cut there; all
-// of it when the log goes on further up, after a snapshot.
+// noteUnreplicated notes the rows that the log of sl names above head, before the log is cut there.
+// It notes all rows of the log when head is not below its end, as after a snapshot.
 func (t *batch) noteUnreplicated(sl partition.Slice, head uint64) error {
 	l := t.Part(sl).Log
 	if l.Last.Pos == 0 {
@@ -49,9 +49,9 @@ func (t *batch) noteUnreplicated(sl partition.Slice, head uint64) error {
 	})
 }
 
-// Relog appends the unreplicated rows of the slices that in is true of to their logs,
-// as far as these are logged, so that they are replicated. Synced. Cost: one row a
-// unreplicated row; nearly always there is none.
+// Relog appends the unreplicated rows to the logs of the slices for which in returns true, if these
+// slices are logged. So the rows are replicated. Synced. It reads one row for each unreplicated
+// row; nearly always there is none.
 func (s *Log) Relog(in func(partition.Slice) bool) error {
 	if err := s.engine.Enter(); err != nil {
 		return err
@@ -80,9 +80,10 @@ func (s *Log) Relog(in func(partition.Slice) bool) error {
 	return nil
 }
 
+// relog does this for one slice.
 func (t *batch) relog(sl partition.Slice) error {
 	if !t.Part(sl).Log.On {
-		return nil // whoever comes to keep it gets a snapshot
+		return nil // a new replica gets a snapshot
 	}
 	p := format.SlicePrefix(format.TabUnreplicated, sl)
 	return t.s.engine.Scan(p, format.After(p), func(key, _ []byte) (bool, error) {
@@ -94,7 +95,7 @@ func (t *batch) relog(sl partition.Slice) error {
 		}
 		v, err := t.s.engine.Get(append(format.SlicePrefix(tab, sl), rest...))
 		if errors.Is(err, store.ErrNotExist) {
-			return true, nil // gone since, and nobody was told of it
+			return true, nil // deleted since, and it was never acknowledged
 		}
 		if err != nil {
 			return false, err

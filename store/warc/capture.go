@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// MaxPayloads is how many bodies a Writer remembers, about 20 MiB of them; a
-// later one that is the same as one not remembered is written again.
+// MaxPayloads is the number of bodies that a Writer remembers, about 20 MiB of memory. A later body
+// that equals a forgotten one is written again.
 const MaxPayloads = 1 << 16
 
 const (
@@ -20,12 +20,12 @@ const (
 	notModified     = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// payload is where a body is: in the response with that id.
+// payload says where a body is: in the response with that id.
 type payload struct{ id, uri, date, digest string }
 
-// captures writes r's, and returns the id of the response that shows what r does.
+// captures writes the captures of r. It returns the id of the response that has the content of r.
 func (w *Writer) captures(r store.Record) (newest string, err error) {
-	versions := map[string]payload{} // those written, by date
+	versions := map[string]payload{} // the versions written, by date
 	for _, c := range r.Captures {
 		switch {
 		case c.Revisit != "":
@@ -46,7 +46,7 @@ func (w *Writer) captures(r store.Record) (newest string, err error) {
 	return newest, nil
 }
 
-// exchange writes a version and answers the id of its response or revisit.
+// exchange writes a version and returns the id of its response or revisit.
 func (w *Writer) exchange(r store.Record, c store.Capture, versions map[string]payload) (id string, err error) {
 	sum := sha256.Sum256(c.Body)
 	h := header{kind: "response", date: c.At, media: mediaResponse}
@@ -86,7 +86,7 @@ func (w *Writer) exchange(r store.Record, c store.Capture, versions map[string]p
 	return h.id, w.write(q, c.Request, []byte("\r\n"))
 }
 
-// revisit writes a visit that found nothing new, if what it found is there.
+// revisit writes a visit that found nothing new, if the file has the version to which it refers.
 func (w *Writer) revisit(r store.Record, c store.Capture, versions map[string]payload) error {
 	of, ok := versions[date(c.Of)]
 	if !ok || c.Of.IsZero() {
@@ -107,6 +107,7 @@ func (w *Writer) revisit(r store.Record, c store.Capture, versions map[string]pa
 	return w.write(h, block)
 }
 
+// refer adds the fields of a revisit that point to the response with the body.
 func (h *header) refer(profile string, to payload) {
 	h.add("WARC-Profile", profile)
 	h.add("WARC-Refers-To", "<"+to.id+">")
@@ -114,13 +115,14 @@ func (h *header) refer(profile string, to payload) {
 	h.add("WARC-Refers-To-Date", to.date)
 }
 
+// learn remembers p, unless its body is known or MaxPayloads bodies are.
 func (w *Writer) learn(p payload) {
 	if _, had := w.seen[p.digest]; !had && len(w.seen) < MaxPayloads {
 		w.seen[p.digest] = p
 	}
 }
 
-// protocol is the name that WARC-Protocol has for one of net/http.
+// protocol returns the WARC-Protocol name of a protocol name of net/http.
 func protocol(p string) string {
 	switch p {
 	case "":
@@ -131,9 +133,9 @@ func protocol(p string) string {
 	return strings.ToLower(p)
 }
 
-// responseHead is an answer's head with what is true of the body as it is kept:
-// without Content-Encoding or Transfer-Encoding, of size bytes (none follow when
-// it is below 0). What the site said of that stays under another name.
+// responseHead returns the head of a response, adapted to the stored body. It has no
+// Content-Encoding and no Transfer-Encoding, and a Content-Length of size bytes. When size is below
+// 0, there is no body and no Content-Length. The original fields stay under another name.
 func responseHead(head []byte, size int) []byte {
 	if len(head) == 0 {
 		return nil

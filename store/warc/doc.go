@@ -1,9 +1,8 @@
-// Package warc writes records as WARC 1.1 (ISO 28500:2017), each WARC record a
-// gzip member of its own, so that a file may be cut and gone on with between any
-// two, and readers may begin at any.
+// Package warc writes records as WARC 1.1 (ISO 28500:2017). Each WARC record is a gzip member of
+// its own. So a file can be cut and continued between any two records, and readers may start at any
+// record.
 //
-// It promises: what a Writer has written is the same bytes for the same input,
-// record ids included, so that an export that was cut off and went on is the
-// file that it would have been. It decides nothing: what is written, and in
-// which order, is the caller's.
+// The output is deterministic: the same input gives the same bytes, including the record ids. So an
+// export that was cut off and continued is the same file as one without a break. The caller decides
+// what is written, and in which order.
 package warc

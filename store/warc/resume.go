@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// maxHead is the most bytes of the named fields of one record of ours.
+// maxHead is the maximum size, in bytes, of the named fields of one record that this package
+// writes.
 const maxHead = 64 << 10
 
-// Resume has w know what the file up to here has, so that a body in it is not
-// written again: r is all of it, as a Writer wrote it. It reads everything,
-// which is some 100 MB a second, and keeps at most MaxPayloads.
+// Resume tells w what the file contains so far, so that w does not write those bodies again. r is
+// the whole file so far, as a Writer wrote it. Resume reads all of it, at about 100 MB a second,
+// and remembers at most MaxPayloads bodies.
 func (w *Writer) Resume(r io.Reader) error {
-	in := bufio.NewReaderSize(r, 1<<20) // a ByteReader: gzip takes no byte behind a member
+	in := bufio.NewReaderSize(r, 1<<20) // a ByteReader: gzip reads no byte behind a member
 	z, err := gzip.NewReader(in)
 	for ; err == nil; err = z.Reset(in) {
 		z.Multistream(false)
@@ -55,5 +56,5 @@ func (w *Writer) note(z io.Reader) error {
 	return err
 }
 
-// emptyDigest is that of a body without a byte, which is no duplicate of others.
+// emptyDigest is the digest of an empty body, which never counts as a duplicate.
 const emptyDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -14,9 +14,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Writer writes WARC records. Not safe for concurrent use. Each call writes
-// whole gzip members, with one Write each; an error of the underlying writer is
-// returned, and what it took is not known then.
+// Writer writes WARC records. It is not safe for concurrent use. Each call writes whole gzip
+// members, with one Write each. It returns errors of the underlying writer; how much was written is
+// then unknown.
 type Writer struct {
 	w    io.Writer
 	gz   *gzip.Writer
@@ -24,20 +24,20 @@ type Writer struct {
 	seen map[string]payload // by digest
 }
 
-// NewWriter is a Writer on w. It writes nothing yet.
+// NewWriter returns a Writer on w. It writes nothing yet.
 func NewWriter(w io.Writer) *Writer {
 	return &Writer{w: w, gz: gzip.NewWriter(nil), seen: map[string]payload{}}
 }
 
-// Info is what a file says of itself.
+// Info describes a file.
 type Info struct {
 	Software string // name/version of the program
-	Filename string // "" = not known
+	Filename string // "" = unknown
 	Made     time.Time
 	Query    string // the filters of the export, as a query string; "" = everything
 }
 
-// Info writes the warcinfo record that begins a file.
+// Info writes the warcinfo record at the start of a file.
 func (w *Writer) Info(i Info) error {
 	var b bytes.Buffer
 	line := func(name, value string) {
@@ -56,10 +56,10 @@ func (w *Writer) Info(i Info) error {
 	return w.write(h, b.Bytes())
 }
 
-// Record writes what is known of r's Key: of each version the request and the
-// response, or a revisit when the file has that body already; the revisits; then
-// a metadata record, the JSON that is r's line of a jsonl export. A version that
-// is kept as its record is a metadata record, too.
+// Record writes what is known about r's Key. For each version, it writes the request and the
+// response, or a revisit when the file has that body already. Then it writes the revisits, and then
+// a metadata record with the JSON that is r's line in a jsonl export. A version that is stored only
+// as a record becomes a metadata record too.
 func (w *Writer) Record(r store.Record) error {
 	newest, err := w.captures(r)
 	if err != nil {
@@ -68,8 +68,7 @@ func (w *Writer) Record(r store.Record) error {
 	return w.metadata(r, newest)
 }
 
-// metadata writes r; about is the id of the response that it was made from, ""
-// when there is none.
+// metadata writes r. about is the id of the response that r was made from, "" when there is none.
 func (w *Writer) metadata(r store.Record, about string) error {
 	r.Captures = nil
 	var b bytes.Buffer
@@ -88,7 +87,7 @@ func (w *Writer) metadata(r store.Record, about string) error {
 	return w.write(h, body)
 }
 
-// header is the named fields of one record, those that all have and more.
+// header is the named fields of one record: the ones that all records have, and more.
 type header struct {
 	kind, id, media string
 	date            time.Time
@@ -101,14 +100,14 @@ func (h *header) add(name, value string) {
 	}
 }
 
-// write makes one record of h and the parts of its block.
+// write writes one record from h and the parts of its block.
 func (w *Writer) write(h header, block ...[]byte) error {
 	w.b.Reset()
 	w.gz.Reset(&w.b)
 	size, sum := 0, sha256.New()
 	for _, part := range block {
 		size += len(part)
-		_, _ = sum.Write(part) // a hash takes all
+		_, _ = sum.Write(part) // a hash never returns an error
 	}
 	var head bytes.Buffer
 	fmt.Fprintf(&head, "WARC/1.1\r\nWARC-Type: %s\r\nWARC-Record-ID: <%s>\r\nWARC-Date: %s\r\n", h.kind, h.id,
@@ -132,14 +131,14 @@ func (w *Writer) write(h header, block ...[]byte) error {
 	return nil
 }
 
-// date is t as WARC-Date wants it, with what fraction of the second is known.
+// date formats t as WARC-Date, with the known fraction of the second.
 func date(t time.Time) string { return t.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
 
 func digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
-// recordID names a record by what it is of and says: the same record has the
-// same id in every file. It is a UUID of the version that leaves the bits to its
-// maker (RFC 9562 section 5.8).
+// recordID makes the id of a record from what the record is about and its content. The same record
+// has the same id in every file. It is a UUID of version 8, whose bits the program defines (RFC
+// 9562 section 5.8).
 func recordID(kind, of string, at time.Time, block ...[]byte) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\x00%s\x00%s\x00", kind, of, date(at))
@@ -151,7 +150,7 @@ func recordID(kind, of string, at time.Time, block ...[]byte) string {
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// oneLine keeps what came from outside inside its field.
+// oneLine replaces control characters, so that a value from outside cannot leave its field.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

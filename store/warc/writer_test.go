@@ -20,15 +20,15 @@ import (
 
 func epoch() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678_000_000, time.UTC) }
 
-// kept is one record as a reader of others sees it.
+// kept is one record as another reader sees it.
 type kept struct {
 	kind   string
 	fields *gowarc.WarcFields
 	block  string
 }
 
-// readBack reads a file with gowarc, which fails on the first violation of the
-// format and checks digests, and with whatever other readers are installed.
+// readBack reads a file with gowarc, which fails on the first violation of the format and checks
+// digests. It also reads it with the other readers that are installed.
 func readBack(t *testing.T, file []byte) []kept {
 	t.Helper()
 	r, err := gowarc.NewWarcFileReaderFromStream(bytes.NewReader(file), 0, gowarc.WithStrictValidation())
@@ -68,8 +68,8 @@ func readBack(t *testing.T, file []byte) []kept {
 	return out
 }
 
-// readElsewhere has the file checked by warcio (Python) and by the Internet
-// Archive's warc (Go), where they are installed.
+// readElsewhere checks the file with warcio (Python) and the Internet Archive's warc (Go), if they
+// are installed.
 func readElsewhere(t *testing.T, file []byte) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "x.warc.gz")
@@ -134,8 +134,8 @@ func version(k string, at time.Time, body string) store.Capture {
 		Response: []byte("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 17\r\nContent-Type: text/html\r\n"), Body: []byte(body)}
 }
 
-// An exchange, what has the same body, what was not modified, what was cut, an
-// answer without a body, and a version that is only a record.
+// The captures: an exchange, the same body again, a visit that was not modified, and a body that
+// was cut. Also a response without a body, and a version that is only a record.
 func TestCapturesAreReadByOthers(t *testing.T) {
 	a, b := "https://a.example/", "https://b.example/"
 	at := func(n int) time.Time { return epoch().Add(time.Duration(n) * time.Hour) }
@@ -203,7 +203,8 @@ func TestCapturesAreReadByOthers(t *testing.T) {
 		strings.Contains(got[10].block, "captures") {
 		t.Errorf("%v", got[10].fields)
 	}
-	// Cut between the two and gone on with by another Writer, it is the same file.
+	// When the file is cut between the two records and another Writer continues it, it is the same
+	// file.
 	var rest bytes.Buffer
 	again := NewWriter(&rest)
 	if err := errors.Join(again.Resume(bytes.NewReader(whole.Bytes()[:half])), again.Record(records[1])); err != nil {
@@ -223,8 +224,8 @@ func TestEmptyDigest(t *testing.T) {
 	}
 }
 
-// TestFilesOfAccounts: a file of an account is the response of its own address, and the same
-// bytes at another address a revisit.
+// TestFilesOfAccounts: a file of an account is the response of its own address. The same bytes at
+// another address are a revisit.
 func TestFilesOfAccounts(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out)

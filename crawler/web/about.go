@@ -9,36 +9,39 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What a page says of itself: its description, author and canonical address, in
-// meta elements, OpenGraph, links, and JSON-LD (https://schema.org).
+// These are limits for what a page says about itself: description, author and canonical address, in
+// meta elements, OpenGraph, links and JSON-LD (https://schema.org).
 const (
 	maxDescription = 1 << 10   // bytes
 	maxAuthor      = 200       // bytes
 	maxAuthors     = 5         // names
-	maxData        = 256 << 10 // bytes of one script of JSON-LD
-	maxDataNodes   = 200       // objects looked at, of all scripts of a page
-	maxDataDepth   = 4         // objects in each other that are about the page
+	maxData        = 256 << 10 // bytes of one JSON-LD script
+	maxDataNodes   = 200       // objects visited, in all scripts of a page
+	maxDataDepth   = 4         // depth of nested objects that describe the page
 )
 
-// about collects it. Of each text the best source counts, of two equals the first.
+// about collects what a page says about itself. For each text the best source wins; of two equal
+// sources, the first.
 type about struct {
 	description, author candidate
 	headline            string
 	nodes               int
 }
 
-// candidate is a text and how good its source is, 0 none.
+// candidate is a text and the rank of its source; a higher rank is better, 0 means no text.
 type candidate struct {
 	text string
 	rank int
 }
 
+// offer replaces c if text is not empty and rank is higher.
 func (c *candidate) offer(text string, rank int) {
 	if rank > c.rank && strings.TrimSpace(text) != "" {
 		*c = candidate{text, rank}
 	}
 }
 
+// meta takes the description or the author from a meta element.
 func (a *about) meta(name, content string) {
 	switch name {
 	case "description":
@@ -52,12 +55,13 @@ func (a *about) meta(name, content string) {
 	case "dc.creator", "dcterms.creator", "citation_author", "parsely-author":
 		a.author.offer(content, 2)
 	case "article:author":
-		if !strings.Contains(content, "://") { // a name, not a profile
+		if !strings.Contains(content, "://") { // a name, not the address of a profile
 			a.author.offer(content, 1)
 		}
 	}
 }
 
+// texts returns both texts as valid UTF-8, cut to their limits.
 func (a *about) texts() (description, author string) {
 	d, w := prose{max: maxDescription}, prose{max: maxAuthor}
 	d.add(strings.ToValidUTF8(a.description.text, "\uFFFD"))
@@ -65,7 +69,7 @@ func (a *about) texts() (description, author string) {
 	return d.text(), w.text()
 }
 
-// link takes up a link element.
+// link handles a link element.
 func (r *reader) link(at *attributes) {
 	words := strings.Fields(strings.ToLower(at[atRel]))
 	if r.canon == "" && slices.Contains(words, "canonical") && len(at[atHref]) <= maxRef {
@@ -76,8 +80,8 @@ func (r *reader) link(at *attributes) {
 	}
 }
 
-// canonical is the Key that href means on the page at addr with that base
-// element, "" when it is none or the page itself.
+// canonical returns the Key of href on the page at addr, whose base element has the href base. It
+// returns "" when href is no Key or is the page itself.
 func canonical(addr, base, href string) partition.Key {
 	if href == "" {
 		return ""
@@ -96,8 +100,7 @@ func canonical(addr, base, href string) partition.Key {
 	return k
 }
 
-// canonicalHeader is the reference of the canonical link among Link headers
-// (RFC 8288), "" when there is none.
+// canonicalHeader returns the reference of the canonical link in Link headers (RFC 8288), or "".
 func canonicalHeader(values []string) string {
 	for _, v := range values {
 		for v = v[:min(len(v), maxRef)]; ; {
@@ -116,7 +119,7 @@ func canonicalHeader(values []string) string {
 	return ""
 }
 
-// isCanonical says whether the parameters of a Link header have rel=canonical.
+// isCanonical reports whether the parameters of a Link header contain rel=canonical.
 func isCanonical(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(p, "=")
@@ -128,8 +131,8 @@ func isCanonical(params string) bool {
 	return false
 }
 
-// linkedData reads a script of JSON-LD. What does not parse says nothing; what is too
-// long, too deep or too much is not read.
+// linkedData parses a JSON-LD script. A script that does not parse is ignored. One that is too long
+// or too deep, or comes after maxDataBytes, is not parsed; then stop is set.
 func (r *reader) linkedData(raw []byte, whole bool) {
 	r.data += len(raw)
 	switch {
@@ -145,7 +148,7 @@ func (r *reader) linkedData(raw []byte, whole bool) {
 	}
 }
 
-// depthOf is how many objects and lists are in each other in a text of JSON.
+// depthOf returns the depth of nested objects and lists in a JSON text.
 func depthOf(raw []byte) (most int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -165,8 +168,8 @@ func depthOf(raw []byte) (most int) {
 	return most
 }
 
-// node reads the objects of v that are about the page: itself, those of a list
-// or of @graph, and the main entity.
+// node visits the objects of v that describe the page: v itself, the elements of a list or of
+// @graph, and the main entity.
 func (r *reader) node(v any, depth int) {
 	if r.about.nodes++; depth > maxDataDepth || r.about.nodes > maxDataNodes {
 		return
@@ -187,8 +190,8 @@ func (r *reader) node(v any, depth int) {
 	}
 }
 
-// work reads the object of something written; of a site or an organisation the
-// description is not the page's.
+// work takes the data of an object that describes a written work. The description of a site or an
+// organisation is not the page's, so such objects are skipped.
 func (r *reader) work(v map[string]any) {
 	_, dated := v["datePublished"]
 	_, written := v["author"]
@@ -234,8 +237,8 @@ func (r *reader) located(v map[string]any) {
 	}
 }
 
-// textIn is a text or a number as text, or the name of an object, or that of
-// the first of a list; else "".
+// textIn returns a string, or a number as text, or the name of an object. Of a list it takes the
+// first element. For all else it returns "".
 func textIn(v any) string {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		v = list[0]
@@ -255,7 +258,7 @@ func textIn(v any) string {
 	return ""
 }
 
-// names are the names of one author or of a list.
+// names returns the names of one author or of a list of authors, at most maxAuthors.
 func names(v any) (out []string) {
 	list, ok := v.([]any)
 	if !ok {

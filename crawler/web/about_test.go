@@ -58,8 +58,8 @@ func TestCanonicalHeader(t *testing.T) {
 	}
 }
 
-// A copy that names its original is kept and followed, and not found twice; one
-// that names another domain is.
+// A copy that names its original is kept, and the original is followed. The copy cannot be found in
+// a search, unless the original is in another domain.
 func TestCanonicalIsMerged(t *testing.T) {
 	s, srv := site(t, fetch.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -11,8 +11,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A Key of an older data directory on the port of another service is refused without a request, one on a port that only
-// this operator does not allow as well, and neither a link nor a redirect makes such a Key.
+// An older data directory may hold a Key with the port of another service. It is refused without a
+// request. So is a Key with a port that only this operator does not allow. Neither a link nor a
+// redirect makes such a Key.
 func TestAttackMailPort(t *testing.T) {
 	s, srv := site(t, fetch.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/moved" {
@@ -46,7 +47,7 @@ func TestAttackMailPort(t *testing.T) {
 	}
 }
 
-// What is kept of a header is short, whatever came.
+// The kept part of a header is short, however long the header is.
 func TestAttackHeaderValues(t *testing.T) {
 	long := strings.Repeat("a", 100<<10)
 	s, srv := site(t, fetch.Options{}, func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +68,7 @@ func TestAttackHeaderValues(t *testing.T) {
 	}
 }
 
-// A robots.txt over a bound forbids, and says which bound it was.
+// A robots.txt over a limit forbids everything, and the limit is named.
 func TestAttackRobotsPatterns(t *testing.T) {
 	s, srv := site(t, fetch.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("User-agent: *\n" + strings.Repeat("allow:*aaab\n", 40_000)))

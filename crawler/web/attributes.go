@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// hasAttributes says whether an element of that name is read with its attributes.
+// hasAttributes reports whether the attributes of element a are read.
 func hasAttributes(a atom.Atom) bool {
 	switch a {
 	case atom.Html, atom.Body, atom.Base, atom.Meta, atom.Link, atom.Script,
@@ -32,16 +32,16 @@ const (
 	atProperty
 	atItemprop
 	atHTTPEquiv
-	atRole // of aside elements alone
+	atRole // read only for aside elements
 	atClass
 	attributeCount
 )
 
-// attributes are those of one tag, "" for one that it does not have.
+// attributes holds the attribute values of one tag, "" for each one that the tag does not have.
 type attributes [attributeCount]string
 
-// read takes them off the current tag, of such an element, whose names the tokenizer has once each. It is false when
-// the tag had more than maxAttributes.
+// read sets at to the attributes of the current tag, which is of element of. The tokenizer returns
+// each name once. read returns false when the tag has more than maxAttributes.
 func (at *attributes) read(z *html.Tokenizer, of atom.Atom) bool {
 	*at = attributes{}
 	for range maxAttributes {
@@ -56,6 +56,7 @@ func (at *attributes) read(z *html.Tokenizer, of atom.Atom) bool {
 	return false
 }
 
+// attributeOf returns the index of an attribute name, or -1 if the attribute is not read.
 func attributeOf(name []byte) int {
 	switch string(name) {
 	case "lang":
@@ -92,8 +93,9 @@ func attributeOf(name []byte) int {
 	return -1
 }
 
-// isNote says that an aside element is of the text and not of what stands around it: a footnote or a remark, as
-// generators of documentation write them. The roles are those of WAI-ARIA and of its module for digital publishing.
+// isNote reports whether an aside element belongs to the text, like a footnote or a remark, and is
+// not beside it. It knows the classes that documentation generators write. The roles are those of
+// WAI-ARIA and of its module for digital publishing.
 func (at *attributes) isNote() bool {
 	switch role := at[atRole]; role {
 	case "note", "doc-footnote", "doc-endnote", "doc-endnotes", "doc-tip", "doc-notice", "doc-example":

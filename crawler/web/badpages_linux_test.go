@@ -31,7 +31,7 @@ var (
 		"bytes of the smaller pages of TestWorkGrowsWithThePage; the larger are of 16 times as many")
 )
 
-// What judging one page may cost.
+// Limits for judging one page.
 const (
 	mostCPU    = time.Second
 	mostMemory = 64 << 20
@@ -49,7 +49,7 @@ func newJudge(t testing.TB) *Source {
 	return src
 }
 
-// judged is the whole way of p from its bytes to its record.
+// judged runs p through all steps from its bytes to its record.
 func judged(t testing.TB, src *Source, p webtest.Page) (res fetch.Result) {
 	t.Helper()
 	k, err := partition.ParseKey(p.URL)
@@ -61,7 +61,7 @@ func judged(t testing.TB, src *Source, p webtest.Page) (res fetch.Result) {
 	return res
 }
 
-// The clocks of Linux for processor time.
+// The Linux clocks for processor time.
 const (
 	ofProcess = 2 // CLOCK_PROCESS_CPUTIME_ID
 	ofThread  = 3 // CLOCK_THREAD_CPUTIME_ID
@@ -76,8 +76,8 @@ func cpu(t testing.TB, clock uintptr) time.Duration {
 	return time.Duration(at.Nano())
 }
 
-// peak is how much the heap grows while f runs: what is on it and not yet collected, read
-// every fraction of a millisecond, with a collector that leaves little behind.
+// peak returns how much the heap grows while f runs. It reads the uncollected bytes every fraction
+// of a millisecond. The collector is set so that it leaves little garbage behind.
 func peak(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(5))
 	runtime.GC()
@@ -103,7 +103,7 @@ func peak(f func()) uint64 {
 	return most - min(most, before)
 }
 
-// corpus is what is mixed into bad pages: the feeds of gofeed, the pages of
+// corpus returns the pages that bad pages are mixed from: the feeds of gofeed, the pages of
 // golang.org/x/net, and one of ours.
 func corpus(t *testing.T) (out []webtest.Page) {
 	t.Helper()
@@ -134,8 +134,8 @@ func corpus(t *testing.T) (out []webtest.Page) {
 	return out
 }
 
-// No page takes more than a second of processor time or 64 MiB of memory on top of
-// itself, and none breaks a parser. The whole run: -pages 1000000 -timeout 60m.
+// No page takes more than a second of processor time or 64 MiB of memory on top of itself, and none
+// breaks a parser. The complete run is: -pages 1000000 -timeout 60m.
 func TestBadPages(t *testing.T) {
 	racetest.Skip(t)
 	src := newJudge(t)
@@ -162,13 +162,13 @@ func TestBadPages(t *testing.T) {
 		if strings.Contains(res.Next.Reason, "panicked") {
 			t.Errorf("page %d, %s: %s\n%.2000q", i, page.Shape, res.Next.Reason, page.Body)
 		}
-		for try := 0; took > mostCPU && try < 3; try++ { // others may have been in its way
+		for try := 0; took > mostCPU && try < 3; try++ { // other processes may have slowed it
 			before := cpu(t, ofProcess)
 			judged(t, src, page)
 			took = min(took, cpu(t, ofProcess)-before)
 		}
 		most := uint64(MaxMemory(len(page.Body)))
-		if size > min(mostMemory, most) { // what was allocated is the most that can be held; less was
+		if size > min(mostMemory, most) { // the heap holds at most what was allocated
 			size = min(size, peak(func() { judged(t, src, page) }))
 		}
 		if took > mostCPU || size > mostMemory {
@@ -194,7 +194,8 @@ func TestBadPages(t *testing.T) {
 	}
 }
 
-// A body of any size stays under MaxMemory, whatever its shape; all sizes with -pages above 100000.
+// A body of any size and shape stays under MaxMemory. With -pages above 100000 all sizes are
+// tested.
 func TestMaxMemory(t *testing.T) {
 	racetest.Skip(t)
 	src := newJudge(t)
@@ -218,10 +219,10 @@ func TestMaxMemory(t *testing.T) {
 	}
 }
 
-// Twice the page is at most 2.2 times the work, for each shape, over four doublings: what the processor has in its
-// caches makes more than that of a single one, and work that grows with the square is 256 times as much after four. It
-// is processor time of this thread alone, the least of several tries, without a collector. A bound that is hit makes it
-// less.
+// Twice the page takes at most 2.2 times the work, for each shape, over four doublings. A single
+// doubling may take more because of the processor's caches. Quadratic work would take 256 times as
+// much after four. The test measures processor time of this thread alone, without the collector,
+// and takes the least of several tries. If a limit is hit, the work is less.
 func TestWorkGrowsWithThePage(t *testing.T) {
 	racetest.Skip(t)
 	runtime.LockOSThread()

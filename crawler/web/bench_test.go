@@ -24,8 +24,8 @@ func somePage() string {
 	return b.String()
 }
 
-// BenchmarkPage is the whole way of a page that was fetched, from its bytes to its
-// record with all that is judged of it, on the pages that "echo-bench crawl" serves.
+// BenchmarkPage runs a fetched page through all steps from its bytes to its record, with all
+// judges. The pages are those that "echo-bench crawl" serves.
 func BenchmarkPage(b *testing.B) {
 	src, err := New(Options{Client: &fetch.Client{}})
 	if err != nil {
@@ -85,8 +85,8 @@ func BenchmarkLanguage(b *testing.B) {
 	}
 }
 
-// What the judges cost on top of the extraction of the same page: extract/op is how
-// many extractions one judgement takes.
+// BenchmarkJudge measures the judges on the extraction of a page. extract/op is the number of
+// extractions that take as long as one judgement.
 func BenchmarkJudge(b *testing.B) {
 	src, err := New(Options{Client: &fetch.Client{}})
 	if err != nil {

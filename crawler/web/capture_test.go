@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// archive is a site of which some pages may not be kept.
+// archive is a site with some pages that may not be kept.
 func archive(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html")
 	switch r.URL.Path {
@@ -42,8 +42,8 @@ func archive(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// What is given to the store is the exchange as HTTP/1.1 would show it, and
-// whether the page may be kept.
+// The store gets the request and response in HTTP/1.1 form, and the information whether the page
+// may be kept.
 func TestExchangesAreGiven(t *testing.T) {
 	s, srv := site(t, fetch.Options{}, archive)
 	s.o.Keep = true

@@ -9,35 +9,37 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// decode reads body as valid UTF-8, its character set found as the HTML standard
-// says: byte order mark, header, meta element in the first 1024 bytes; else
-// UTF-8 when the whole body is, else windows-1252. What does not decode becomes
-// U+FFFD. It holds a few KiB: a body is never there twice.
+// decode returns a Reader of body as valid UTF-8. It finds the character set as the HTML standard
+// says: byte order mark, header, meta element in the first 1024 bytes. If none of them names it,
+// the set is UTF-8 when the whole body is valid UTF-8, otherwise windows-1252. Bytes that do not
+// decode become U+FFFD. The Reader holds a few KiB, so no second copy of the body exists.
 func decode(body []byte, contentType string) io.Reader {
 	e, name, certain := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
-	// windows-1252 is also the answer when nothing is declared. A page that does
-	// declare it, or latin-1, and is valid UTF-8 throughout is taken to err.
+	// DetermineEncoding also returns windows-1252 when nothing is declared. If a page declares it,
+	// or latin-1, but is valid UTF-8 throughout, the declaration is taken to be wrong.
 	if name == "utf-8" || !certain && name == "windows-1252" && utf8.Valid(body) {
 		return &validReader{from: bytes.NewReader(bytes.TrimPrefix(body, mark))}
 	}
 	return &validReader{from: transform.NewReader(bytes.NewReader(body), e.NewDecoder()), marked: true}
 }
 
+// mark is the byte order mark in UTF-8.
 var mark = []byte("\xef\xbb\xbf")
 
-// validReader gives the bytes of from with U+FFFD for each run of what is not UTF-8. It
-// fills what it is given as far as it can: a tokenizer copies what it holds at each Read.
+// validReader reads from and replaces each run of bytes that are not UTF-8 by one U+FFFD. Each Read
+// fills its buffer as far as possible, because a tokenizer copies its buffer at each Read.
 type validReader struct {
 	from   io.Reader
-	marked bool // a byte order mark may come
+	marked bool // a byte order mark may follow
 	held   [8 << 10]byte
-	in     []byte // of held, not looked at yet: at most the beginning of a character
-	out    []byte // valid, not given yet
-	room   []byte // of out, where something was replaced
-	bad    bool   // the last that was given stands for a run
+	in     []byte // the unchecked part of held: at most the start of a character
+	out    []byte // valid bytes that Read has not returned yet
+	room   []byte // the memory of out when something was replaced
+	bad    bool   // the last character returned replaces a run of bad bytes
 	err    error
 }
 
+// Read implements io.Reader.
 func (v *validReader) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		if len(v.out) == 0 {
@@ -54,11 +56,11 @@ func (v *validReader) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// fill sets out to the next valid bytes; none are left when it stays empty.
+// fill sets out to the next valid bytes. If out stays empty, none are left.
 func (v *validReader) fill() {
 	for len(v.out) == 0 && (v.err == nil || len(v.in) > 0) {
 		had := copy(v.held[:], v.in)
-		for had < utf8.UTFMax && v.err == nil { // else a character may not be whole
+		for had < utf8.UTFMax && v.err == nil { // otherwise a character may be incomplete
 			var n int
 			n, v.err = v.from.Read(v.held[had:])
 			had += n
@@ -80,7 +82,7 @@ func (v *validReader) fill() {
 	}
 }
 
-// replace sets out to text with U+FFFD for each run of what is no UTF-8.
+// replace sets out to text, with one U+FFFD for each run of bytes that are not UTF-8.
 func (v *validReader) replace(text []byte) {
 	v.room = v.room[:0]
 	for len(text) > 0 {
@@ -96,8 +98,7 @@ func (v *validReader) replace(text []byte) {
 	v.out = v.room
 }
 
-// wholeRunes is the length of text without a character at its end of which bytes
-// are missing.
+// wholeRunes returns the length of text without an incomplete character at its end.
 func wholeRunes(text []byte) int {
 	for n := len(text) - 1; n >= 0 && n > len(text)-utf8.UTFMax; n-- {
 		if utf8.RuneStart(text[n]) {

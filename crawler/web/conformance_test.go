@@ -15,8 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// module is the directory of a module that we build with: its own test data is
-// there.
+// module returns the directory of a module in the build. Its test data is there.
 func module(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", path).Output()
@@ -27,8 +26,8 @@ func module(t *testing.T, path string) string {
 	return dir
 }
 
-// The W3C's pages about character sets, as golang.org/x/net ships them: each in
-// its set, whoever declares it.
+// The W3C test pages for character sets, as golang.org/x/net ships them: each page decodes with its
+// set, whatever place declares the set.
 func TestCharsetConformance(t *testing.T) {
 	dir := filepath.Join(module(t, "golang.org/x/net"), "html", "charset", "testdata")
 	passed := 0
@@ -64,8 +63,8 @@ func TestCharsetConformance(t *testing.T) {
 	t.Logf("character sets: %d of %d pages pass", passed, len(cases))
 }
 
-// The feeds that gofeed tests itself with: their title and the links of their
-// items, as the answers beside them say.
+// The test feeds of gofeed: title and item links are those of the expected results beside the
+// feeds.
 func TestFeedConformance(t *testing.T) {
 	dir := filepath.Join(module(t, "github.com/mmcdole/gofeed"), "testdata", "parser")
 	passed, all := 0, 0
@@ -81,7 +80,7 @@ func TestFeedConformance(t *testing.T) {
 			}
 			answer, err := os.ReadFile(strings.TrimSuffix(file, ".xml") + ".json")
 			if err != nil {
-				continue // no answer beside it
+				continue // no expected result beside it
 			}
 			all++
 			if why := checkFeed(t, body, answer); why != "" {
@@ -101,7 +100,7 @@ func checkFeed(t *testing.T, body, answer []byte) (fault string) {
 		Items []struct{ Link string }
 	}
 	if err := json.Unmarshal(answer, &want); err != nil {
-		return "" // not a feed's: an error is wanted, and no panic is all there is to see
+		return "" // not a feed: an error is expected, and only a panic would be wrong
 	}
 	in := read(string(body))
 	in.mediaType = "application/xml"

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Where a page says it is: its geo metadata and what stands in its address
-// elements, as text. What that means is for others to judge.
+// Limits for the places that a page declares: its geo metadata and the text of its address
+// elements. The gazetteer decides what they mean.
 const (
-	maxDeclared     = 8   // texts of one page
-	maxDeclaredText = 200 // bytes of one
+	maxDeclared     = 8   // declared texts of one page
+	maxDeclaredText = 200 // bytes of one declared text
 )
 
 // declares keeps the content of a meta element that names a place.
@@ -25,8 +25,9 @@ func (r *reader) declares(name, content string) {
 	}
 }
 
+// declare adds one declared text, with single spaces, unless it is too long or already there.
 func (r *reader) declare(text string) {
-	const most = 16 << 10 // bytes with the blanks in it
+	const most = 16 << 10 // bytes, with the spaces in it
 	if len(r.declared) >= maxDeclared || len(text) > most {
 		return
 	}
@@ -36,8 +37,8 @@ func (r *reader) declare(text string) {
 	}
 }
 
-// address follows the address elements; they hold the contact of the page, and
-// stand mostly in its footer, whose text is no text of the page.
+// address handles address elements. They hold the contact of the page. They are mostly in its
+// footer, whose text is not text of the page.
 func (r *reader) address(a atom.Atom, opens bool) {
 	if a != atom.Address {
 		return

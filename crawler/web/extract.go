@@ -15,40 +15,41 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Caps that are not options.
+// Limits that are not options.
 const (
 	maxTitle   = 512 // bytes
 	maxAnchor  = 200 // bytes
 	maxRef     = 8 << 10
-	checkEvery = 1 << 12 // tokens between looks at the clock
+	checkEvery = 1 << 12 // tokens between two checks of the clock
 )
 
+// input is a body to parse, with what is known about it and its limits.
 type input struct {
 	body                   []byte
 	contentType, mediaType string
 	url, claim             string // claim is the Content-Language
 	maxText, maxLinks      int
-	maxEntries             int // of a sitemap
+	maxEntries             int // entries of a sitemap
 	maxTime                time.Duration
 	langs                  *tongues
 }
 
-// page is what was read of one page.
+// page is the result of parsing one page.
 type page struct {
 	title, text, lang   string
-	spoken              string // the part of text that may speak of times
+	spoken              string // the part of text that may mention times
 	published           *time.Time
 	links               []store.Link
-	more                []store.Link // further ones to follow, too many to keep
-	declared            []string     // where it says it is
+	more                []store.Link // further links to follow, too many for the record
+	declared            []string     // places that the page declares
 	description, author string
-	canonical           partition.Key // "" when it names none but itself
+	canonical           partition.Key // "" when the page names none or itself
 	robots              directives
 	stop                string // the limit that was hit
 }
 
-// extract reads a page. An error is a fault of the parser, which a page must
-// not be able to make a fault of this peer.
+// extract parses an HTML or plain text page. An error is a fault of the parser. A panic of the
+// parser becomes such an error, so that a page cannot stop this peer.
 func extract(in input) (p page, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -64,7 +65,7 @@ func extract(in input) (p page, err error) {
 	return r.page(), nil
 }
 
-// plain reads a page without markup.
+// plain parses a page without markup.
 func plain(in input, doc io.Reader) (p page, err error) {
 	w := prose{max: in.maxText}
 	if err := w.read(doc); err != nil {
@@ -78,64 +79,65 @@ func plain(in input, doc io.Reader) (p page, err error) {
 	return p, nil
 }
 
-// reader walks the tokens of one page. There is no tree: memory is what is
-// kept, and no nesting can make it slow.
+// reader walks the tokens of one page. It builds no tree. So memory holds only what is kept, and
+// nested elements cannot make it slow.
 type reader struct {
 	in    input
 	main  prose // the text
-	aside prose // of navigation and the like, used when there is no other
+	aside prose // text of navigation and the like, used when main is empty
 	title prose
 
-	skip     [4]int // open elements of each kind of skipped
-	notes    int    // open aside elements from the first that is a note
+	skip     [4]int // number of open elements of each kind of skipped
+	notes    int    // number of open aside elements, from the first that is a note
 	inTitle  bool
-	inHeader bool  // first h1, kept as a title
-	headed   bool  // there is something in it
-	heading  prose // the text of it
+	inHeader bool  // inside the first h1, a substitute for the title
+	headed   bool  // the first h1 had content
+	heading  prose // text of the first h1
 	ogTitle  string
-	claim    string // the first lang attribute, of html, of body or of an outer element
-	outers   int    // outer elements whose attributes were read
-	metaLang string // of a meta element
+	claim    string // the first lang attribute of html, body or an outer element
+	outers   int    // number of outer elements whose attributes were read
+	metaLang string // language of a meta element
 	base     string
 	dateRank int
 	date     time.Time
-	dates    int // meta elements that may hold one
+	dates    int // number of meta elements that may hold a date
 	robots   directives
 	refs     []ref
-	refBytes int // of refs
+	refBytes int // bytes of refs
 	at       attributes
-	open     int // 1 + index in refs of the a element we are in
+	open     int // 1 + index in refs of the open a element, 0 for none
 	anchor   prose
 	stop     string
 
-	code    [2]int // open elements of code, of lines and inside of them
-	codes   parts  // of main
+	code    [2]int // open code elements: blocks, and those inside a line
+	codes   parts  // the code in main
 	anchors parts
 
-	inData bool // in a script of JSON-LD
-	data   int  // bytes of them
+	inData bool // inside a script element of JSON-LD
+	data   int  // bytes of all JSON-LD so far
 	about  about
-	canon  string // the href of the canonical link
+	canon  string // href of the canonical link
 
-	declared  []string // where the page says it is
+	declared  []string // places that the page declares
 	inAddress bool
-	contact   prose // the text of the address element we are in
+	contact   prose // text of the open address element
 }
 
-// ref is a link as the page has it.
+// ref is a link as the page writes it.
 type ref struct {
 	href, rel, anchor, lang string
-	modified                *time.Time // of an entry of a sitemap or a feed
+	modified                *time.Time // date of the entry in a sitemap or a feed
 }
 
-// The kinds of skipped.
+// The kinds of skipped elements.
 const (
-	hidden  = iota // never shown
-	foreign        // svg and math: their own title and text elements
+	hidden  = iota // a browser never shows it
+	foreign        // svg and math, which have their own title and text elements
 	around         // navigation: text of the site, not of the page
 	form
 )
 
+// skipped returns the kind of skipped elements that a is, or -1.
 func skipped(a atom.Atom) int {
 	switch a {
 	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Iframe, atom.Object:
@@ -150,7 +152,7 @@ func skipped(a atom.Atom) int {
 	return -1
 }
 
-// newReader is a reader of one page.
+// newReader returns a reader for one page.
 func newReader(in input) reader {
 	return reader{
 		in: in, main: prose{max: in.maxText}, aside: prose{max: in.maxText}, title: prose{max: maxTitle},
@@ -159,6 +161,7 @@ func newReader(in input) reader {
 	}
 }
 
+// read reads all tokens of doc, until the end or a limit.
 func (r *reader) read(doc io.Reader) {
 	begun := time.Now()
 	z := newTokens(doc)
@@ -189,13 +192,14 @@ func (r *reader) read(doc io.Reader) {
 	}
 }
 
-// stopped notes a bound that was hit; the first one is told.
+// stopped notes a limit that was hit. Only the first one is kept.
 func (r *reader) stopped(bound string) {
 	if r.stop == "" {
 		r.stop = bound
 	}
 }
 
+// textToken appends a text to the parts of the page that it belongs to.
 func (r *reader) textToken(z *tokens) {
 	if r.inData {
 		r.linkedData(z.text, !z.part)
@@ -227,6 +231,8 @@ func (r *reader) textToken(z *tokens) {
 	}
 }
 
+// startTag handles the start of an element. It tracks the open elements and reads the attributes of
+// those that have a meaning here.
 func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	name, more := z.TagName()
 	a := atom.Lookup(name)
@@ -246,7 +252,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	case atom.H1:
 		r.inHeader = !r.headed && !selfClosed
 	case atom.Main:
-		r.skip[around], r.notes = 0, 0 // one that was never closed ends here at the latest
+		r.skip[around], r.notes = 0, 0 // an element that was never closed ends here at the latest
 	}
 	if !more || !hasAttributes(a) && !r.outer(a) {
 		return
@@ -290,6 +296,7 @@ func (r *reader) startTag(z *html.Tokenizer, selfClosed bool) {
 	}
 }
 
+// endTag handles the end of an element. End tags without a start are ignored.
 func (r *reader) endTag(a atom.Atom) {
 	if k := skipped(a); a == atom.Aside && r.notes > 0 {
 		r.notes--
@@ -313,6 +320,7 @@ func (r *reader) endTag(a atom.Atom) {
 	}
 }
 
+// newline ends a line of text.
 func (r *reader) newline() {
 	r.main.newline()
 	r.aside.newline()
@@ -324,6 +332,7 @@ func (r *reader) newline() {
 	}
 }
 
+// closeAnchor stores the text of the open a element, if there is one.
 func (r *reader) closeAnchor() {
 	if r.open > 0 {
 		r.refs[r.open-1].anchor = r.anchor.text()
@@ -332,7 +341,7 @@ func (r *reader) closeAnchor() {
 	r.anchors.end(r.main.Len())
 }
 
-// ref keeps a reference; false when it cannot be one or there are too many.
+// ref keeps a reference. It returns false when href cannot be one or there are too many.
 func (r *reader) ref(href, rel string) bool {
 	whole := href
 	href = strings.TrimSpace(href)
@@ -340,13 +349,13 @@ func (r *reader) ref(href, rel string) bool {
 		return false
 	}
 	if len(whole) > len(href)+maxRef {
-		href = strings.Clone(href) // not to keep the blanks
+		href = strings.Clone(href) // so that the spaces are not kept in memory
 	}
 	if len(rel) > maxRel {
 		rel = strings.Clone(rel[:maxRel])
 	}
 	r.refBytes += len(href) + len(rel)
-	if len(r.refs) >= 4*r.in.maxLinks || r.refBytes > maxRefBytes { // before duplicates are united
+	if len(r.refs) >= 4*r.in.maxLinks || r.refBytes > maxRefBytes { // duplicates still count here
 		r.stop = stopLinks
 		return false
 	}
@@ -354,6 +363,8 @@ func (r *reader) ref(href, rel string) bool {
 	return true
 }
 
+// meta handles a meta element: directives, refresh, language, title, place, description, author,
+// date.
 func (r *reader) meta(at *attributes) {
 	content := at[atContent]
 	switch strings.ToLower(at[atName]) {
@@ -390,6 +401,7 @@ func (r *reader) meta(at *attributes) {
 	}
 }
 
+// page returns the result when all tokens were read.
 func (r *reader) page() page {
 	r.closeAnchor()
 	p := page{title: r.title.text(), text: r.main.text(), robots: r.robots, declared: r.declared, stop: r.stop}
@@ -421,7 +433,7 @@ func (r *reader) page() page {
 	return p
 }
 
-// breaks says whether a starts or ends a line of text.
+// breaks reports whether a starts or ends a line of text.
 func breaks(a atom.Atom) bool {
 	switch a {
 	case atom.P, atom.Div, atom.Br, atom.Hr, atom.Li, atom.Ul, atom.Ol, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr,
@@ -436,8 +448,8 @@ func breaks(a atom.Atom) bool {
 	return false
 }
 
-// outer says whether a may be the element that holds the page, and say its language in the place
-// of html and body: one of the first.
+// outer reports whether a may be the element that holds the whole page and declares its language
+// instead of html and body. Only the first few such elements count.
 func (r *reader) outer(a atom.Atom) bool {
 	const most = 8
 	switch a {
@@ -448,7 +460,7 @@ func (r *reader) outer(a atom.Atom) bool {
 	return false
 }
 
-// safely is what read answers; a panic is an error, a fault of the parser.
+// safely calls read. A panic of the parser becomes an error.
 func safely(read func() (page, error)) (p page, err error) {
 	defer func() {
 		if r := recover(); r != nil {

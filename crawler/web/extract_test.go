@@ -24,7 +24,8 @@ var langs = func() *tongues {
 	return l
 }()
 
-// read is a page as it was fetched. Its time has no bound: a busy machine is no reason to stop elsewhere.
+// read returns the input for a fetched page. It has no time limit, because a busy machine must not
+// change where extraction stops.
 func read(body string) input {
 	return input{body: []byte(body), contentType: "text/html", mediaType: "text/html",
 		url:     "https://example.org/dir/page",
@@ -40,7 +41,7 @@ func mustExtract(t *testing.T, in input) page {
 	return p
 }
 
-// One page in five character sets, told in every way, is one text.
+// One page in five character sets, declared in every possible way, gives one text.
 func TestCharsets(t *testing.T) {
 	const text = "Ação, coração — não é só “isto”: 5 €"
 	const plain = "Ação, coração é às três"
@@ -198,7 +199,7 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// 50,000 links, deep nesting, no end tags: bounded and named.
+// 50,000 links, deep nesting, no end tags: the limits hold and are named.
 func TestExtractionLimits(t *testing.T) {
 	var many strings.Builder
 	for i := range 50_000 {
@@ -272,8 +273,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What a page says of where it is: geo metadata and address elements, wherever
-// they stand, each once and no more than a few.
+// The places that a page declares in geo metadata and address elements, anywhere in the page. Each
+// is kept once, and only a few are kept.
 func TestDeclared(t *testing.T) {
 	for _, c := range []struct {
 		body string
@@ -300,7 +301,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// decoded is all that decode reads.
+// decoded returns everything that the Reader of decode gives.
 func decoded(t *testing.T, body []byte, contentType string) string {
 	t.Helper()
 	text, err := io.ReadAll(decode(body, contentType))

@@ -14,31 +14,32 @@ import (
 	"github.com/mmcdole/gofeed/rss"
 )
 
-// feedReader takes out of an RSS or Atom feed what we read of it, in one pass and
-// within bounds: the elements around its entries, and of those and of the feed the
-// titles, links, languages and dates, as they stand. Gofeed, which builds a tree and
-// has no bounds, sees only that (docs/decisions/0010-bounds-of-a-page.md).
+// feedReader copies the parts that are used from an RSS or Atom feed, in one pass and within
+// limits. These are the elements around the entries, and the titles, links, languages and dates of
+// the feed and its entries, unchanged. Gofeed builds a tree and has no limits, so it gets only
+// these parts (docs/decisions/0010-bounds-of-a-page.md).
 type feedReader struct {
 	x       *xmlReader
 	out     bytes.Buffer
-	names   []string // of the open elements that are in out, as the feed writes them
+	names   []string // names of the open elements in out, as the feed writes them
 	entries int
-	most    int // entries
-	parts   int // of the entry, or of the feed outside of its entries
-	all     int // elements in out
-	markup  int // bytes of the parts that gofeed reads as HTML
+	most    int // maximum number of entries
+	parts   int // number of parts of this entry, or of the feed outside its entries
+	all     int // number of elements in out
+	markup  int // bytes of the parts that gofeed parses as HTML
 	dates   int
 	atom    bool
-	based   bool // a base is set, against which gofeed resolves links in titles
+	based   bool // a base is set; gofeed resolves links in titles against it
 }
 
+// newFeedReader returns a feedReader for at most most entries of body.
 func newFeedReader(body []byte, most int) *feedReader {
 	r := &feedReader{x: newXMLReader(printable{bytes.NewReader(body)}), most: most}
 	r.x.bytes.keep = maxXMLTag
 	return r
 }
 
-// read fills out. It stays empty when there is no feed.
+// read fills out. out stays empty when there is no feed.
 func (r *feedReader) read(most time.Duration) error {
 	begun := time.Now()
 	for look := checkEvery; ; {
@@ -69,13 +70,13 @@ func (r *feedReader) read(most time.Duration) error {
 			break
 		}
 	}
-	for len(r.names) > 0 { // where a bound was hit
+	for len(r.names) > 0 { // elements left open at a limit
 		r.end()
 	}
 	return nil
 }
 
-// start takes up an element inside the last one in names. io.EOF ends the reading.
+// start handles the start of an element inside the last one in names. io.EOF ends the reading.
 func (r *feedReader) start(e xml.StartElement) error {
 	name := strings.ToLower(e.Name.Local)
 	switch depth := len(r.names); {
@@ -100,14 +101,14 @@ func (r *feedReader) start(e xml.StartElement) error {
 	return r.skip()
 }
 
-// inFeed says whether the open element is the root or the channel.
+// inFeed reports whether the open element is the root or the channel.
 func (r *feedReader) inFeed() bool {
 	name := r.names[len(r.names)-1]
 	return len(r.names) == 1 || strings.EqualFold(name[strings.LastIndexByte(name, ':')+1:], "channel")
 }
 
-// isPart says whether an element of that name, in lower case, may say something that
-// we read. To whom it belongs, and which of several counts, gofeed decides.
+// isPart reports whether an element with this name, in lower case, may hold something that is used.
+// Gofeed decides what it belongs to, and which of several counts.
 func isPart(name string) bool {
 	switch name {
 	case "title", "link", "language", "pubdate", "lastbuilddate", "date", "published", "issued", "updated", "modified":
@@ -118,7 +119,7 @@ func isPart(name string) bool {
 
 func isDate(name string) bool { return name != "title" && name != "link" && name != "language" }
 
-// open writes the tag that was read last and enters its element.
+// open writes the last tag and enters its element.
 func (r *feedReader) open() error {
 	name, err := r.tag()
 	if err != nil {
@@ -128,7 +129,7 @@ func (r *feedReader) open() error {
 	return nil
 }
 
-// tag writes the tag that was read last as one that is not closed at once.
+// tag writes the last tag as a start tag, even if it was self-closing.
 func (r *feedReader) tag() (name string, err error) {
 	tag := r.x.raw()
 	if r.all++; r.all > maxFeedElements || r.out.Len()+len(tag) > maxFeed {
@@ -145,7 +146,7 @@ func (r *feedReader) tag() (name string, err error) {
 	return string(tag[1:end]), nil
 }
 
-// end leaves the last element in names.
+// end closes the last element in names.
 func (r *feedReader) end() {
 	n := len(r.names) - 1
 	if n < 0 {
@@ -156,7 +157,7 @@ func (r *feedReader) end() {
 	r.parts = 0
 }
 
-// part takes an element with all that is in it, unless that is too much.
+// part copies an element with its content, unless that is too much.
 func (r *feedReader) part(name string) error {
 	if r.parts++; r.parts > maxFeedParts {
 		r.x.stop = stopFeed
@@ -185,7 +186,7 @@ func (r *feedReader) part(name string) error {
 		case xml.StartElement:
 			r.all++
 		case xml.EndElement:
-			if len(raw) > 0 { // else the decoder found it missing, or it is that of a <tag/>
+			if len(raw) > 0 { // otherwise the tag is missing, or it belongs to a <tag/>
 				last = r.out.Len()
 			}
 		}
@@ -208,10 +209,10 @@ func (r *feedReader) part(name string) error {
 	return nil
 }
 
-// takes says whether a part is in bounds; stop says which one it hit.
+// takes reports whether a part is within the limits. If not, stop may name the limit.
 func (r *feedReader) takes(name string, tag, inner []byte) bool {
 	if isDate(name) {
-		return len(bytes.TrimSpace(inner)) <= maxFeedDate // a longer one is no date
+		return len(bytes.TrimSpace(inner)) <= maxFeedDate // a longer text is no date
 	}
 	html := bytes.Contains(bytes.ToLower(tag), []byte("html"))
 	plain := bytes.Contains(inner, []byte("<![CDATA[")) || !bytes.Contains(inner, []byte("<"))
@@ -226,7 +227,7 @@ func (r *feedReader) takes(name string, tag, inner []byte) bool {
 	return true
 }
 
-// skip passes over the element that was begun.
+// skip reads to the end of the element that was just opened and drops it.
 func (r *feedReader) skip() error {
 	r.x.bytes.keep = 0
 	for depth := len(r.x.open); len(r.x.open) >= depth; {
@@ -238,7 +239,7 @@ func (r *feedReader) skip() error {
 	return nil
 }
 
-// feed has gofeed read what was taken, nil when that is nothing.
+// feed lets gofeed parse the copied parts. It returns nil when there are none.
 func (r *feedReader) feed() (*gofeed.Feed, error) {
 	switch {
 	case r.out.Len() == 0:

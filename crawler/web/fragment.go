@@ -8,14 +8,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// fragmentTime is what the reading of a fragment may take.
+// fragmentTime is the time limit for parsing one fragment.
 const fragmentTime = time.Second
 
-// Fragment is the text and the links of a piece of HTML that is no page of its
-// own, such as a post or what a profile says, found at addr, which relative
-// links are resolved against: at most maxText bytes (default 64 KiB) and maxLinks
-// links (default 100). It is read as a page is, and as safely: an error is a fault of
-// the parser. cut says that there was more.
+// Fragment returns the text and the links of a piece of HTML that is not a whole page, such as a
+// post or a profile text. addr is where it was found; relative links are resolved against it. The
+// result has at most maxText bytes (default 64 KiB) and maxLinks links (default 100). Fragment
+// parses as safely as for a page: an error is a fault of the parser. cut reports that there was
+// more.
 func Fragment(fragment, addr string, maxText, maxLinks int) (text string, found []store.Link, cut bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/web/webtest"
 )
 
-// The tokens of a page are those that the tokenizer below gives when it holds the page
-// at once.
+// The tokens of a page are those that html.Tokenizer gives when it buffers the whole page.
 func FuzzTokens(f *testing.F) {
 	f.Add([]byte(`<a b c=d e='f'>x &amp;lt; y<script><p></script><!-- > --><br/></a z><title>t&amp;</title><plaintext><a>`))
 	f.Add([]byte("<style x" + strings.Repeat(" a b", 300) + "><p></style>"))
@@ -47,7 +46,7 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// Whatever character set a body says it has, and however it is read, what comes is UTF-8.
+// For any declared character set and any buffer size, the output is UTF-8.
 func FuzzValidReader(f *testing.F) {
 	f.Add([]byte("a\xffb\xff\xfe\xe2\x82"), uint8(3))
 	f.Fuzz(func(t *testing.T, body []byte, step uint8) {
@@ -70,7 +69,7 @@ func FuzzValidReader(f *testing.F) {
 	})
 }
 
-// Prose in parts is prose in one.
+// Text added in parts gives the same prose as text added at once.
 func FuzzProse(f *testing.F) {
 	f.Add("a bc  def\tghij\u00a0k", 7, 3)
 	f.Fuzz(func(t *testing.T, text string, most, at int) {
@@ -95,8 +94,9 @@ func FuzzProse(f *testing.F) {
 	})
 }
 
-// A well-formed feed that gofeed reads is read as it does: what is taken out is all that counts. Of tags that do not
-// match, ours names the end after the beginning, gofeed keeps what was written.
+// For a well-formed feed, the result is that of gofeed, so the parts that are left out do not
+// matter. For tags that do not match, feedReader names the end tag after the start tag, and gofeed
+// keeps the original.
 func FuzzFeed(f *testing.F) {
 	for _, shape := range webtest.Shapes() {
 		if strings.Contains(shape, "feed of") {
@@ -114,7 +114,7 @@ func FuzzFeed(f *testing.F) {
 		got, stop, err := parseFeed(in)
 		want, wantErr := gofeed.NewParser().ParseString(string(body))
 		if err != nil || wantErr != nil || got == nil || stop != "" {
-			return // one is stricter with what is broken
+			return // one of the two is stricter with broken feeds
 		}
 		if a, b := feed(in, got), feed(in, want); !reflect.DeepEqual(a, b) {
 			t.Fatalf("%+v\nwant %+v", a, b)
@@ -130,7 +130,7 @@ func wellFormed(body []byte) bool {
 	}
 }
 
-// Whatever text there is, a cursor ends, and gives values that are parts of it.
+// For any text a cursor comes to an end, and its values are parts of the text.
 func FuzzJSONCursor(f *testing.F) {
 	f.Add([]byte(`{"title":"a","items":[{"url":"/x","title":1},{}],"x":{"y":[1,2,{"z":null}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -151,7 +151,7 @@ func FuzzJSONCursor(f *testing.F) {
 	})
 }
 
-// A bad page is judged, whatever it is made of.
+// Any bad page can be judged.
 func FuzzBadPage(f *testing.F) {
 	f.Add(uint64(1), []byte("<p>x"))
 	f.Fuzz(func(t *testing.T, seed uint64, body []byte) {

@@ -10,15 +10,16 @@ import (
 	jsonfeed "github.com/mmcdole/gofeed/json"
 )
 
-// A JSON feed is read entry by entry: decoded as a whole, one of empty entries takes
-// fifty times its size.
+// A JSON feed is decoded entry by entry. Decoded as a whole, a feed of empty entries would take
+// fifty times its size in memory.
 
 var (
 	errJSON  = errors.New("not the JSON of a feed")
 	errDepth = errors.New("objects too deep in each other")
 )
 
-// jsonFeed reads at most so many entries of the feed in text.
+// jsonFeed parses the feed in text and at most most of its entries. The string is the limit that
+// was hit.
 func jsonFeed(text []byte, most int) (*gofeed.Feed, string, error) {
 	var out jsonfeed.Feed
 	c := jsonCursor{text: text}
@@ -42,7 +43,7 @@ func jsonFeed(text []byte, most int) (*gofeed.Feed, string, error) {
 	switch {
 	case errors.Is(err, errDepth):
 		stop = stopJSONDepth
-	case stop != "": // what follows was not read
+	case stop != "": // the rest was not read
 	case err != nil:
 		return nil, "", err
 	case c.next() != 0:
@@ -52,7 +53,7 @@ func jsonFeed(text []byte, most int) (*gofeed.Feed, string, error) {
 	return f, stop, err
 }
 
-// items reads the list of entries.
+// items parses the list of entries.
 func (c *jsonCursor) items(out *jsonfeed.Feed, most int) (stop string, err error) {
 	dates, size := 0, 0
 	date := func(text string) string {
@@ -92,13 +93,13 @@ func (c *jsonCursor) items(out *jsonfeed.Feed, most int) (stop string, err error
 	return stop, err
 }
 
-// jsonCursor walks a text of JSON without a copy of it.
+// jsonCursor walks through a JSON text without copying it.
 type jsonCursor struct {
 	text []byte
 	at   int
 }
 
-// next is the next byte that is no blank, which is not taken, 0 at the end.
+// next returns the next byte that is not a space, without consuming it. It returns 0 at the end.
 func (c *jsonCursor) next() byte {
 	for ; c.at < len(c.text); c.at++ {
 		switch b := c.text[c.at]; b {
@@ -110,7 +111,7 @@ func (c *jsonCursor) next() byte {
 	return 0
 }
 
-// take takes b, or is an error.
+// take consumes b. It returns an error if the next byte is another one.
 func (c *jsonCursor) take(b byte) error {
 	if c.next() != b {
 		return errJSON
@@ -119,8 +120,8 @@ func (c *jsonCursor) take(b byte) error {
 	return nil
 }
 
-// object calls member for each member of an object, to take its value. The name is
-// in lower case.
+// object calls member for each member of an object. member consumes the value. The name is in lower
+// case.
 func (c *jsonCursor) object(member func(name string) error) error {
 	return c.each('{', '}', func() error {
 		raw, err := c.value()
@@ -135,9 +136,10 @@ func (c *jsonCursor) object(member func(name string) error) error {
 	})
 }
 
-// list calls element for each element of a list, to take it.
+// list calls element for each element of a list. element consumes it.
 func (c *jsonCursor) list(element func() error) error { return c.each('[', ']', element) }
 
+// each calls one for each element between open and end, which commas separate.
 func (c *jsonCursor) each(open, end byte, one func() error) error {
 	if err := c.take(open); err != nil {
 		return err
@@ -156,8 +158,8 @@ func (c *jsonCursor) each(open, end byte, one func() error) error {
 	return nil
 }
 
-// decode takes a value into v. One that is longer than maxJSONValue, and a part of
-// another type, is as if it were not there.
+// decode consumes a value and decodes it into v. A value longer than maxJSONValue, and a field of
+// another type, count as absent.
 func (c *jsonCursor) decode(v any) error {
 	raw, err := c.value()
 	if err != nil || len(raw) > maxJSONValue {
@@ -170,7 +172,8 @@ func (c *jsonCursor) decode(v any) error {
 	return nil
 }
 
-// value takes a value. Whether what is in it is right is for who decodes it.
+// value consumes a value and returns its bytes. It does not check the inside of the value; the
+// decoder does.
 func (c *jsonCursor) value() ([]byte, error) {
 	c.next()
 	from, depth := c.at, 0
@@ -189,7 +192,7 @@ func (c *jsonCursor) value() ([]byte, error) {
 			depth--
 		}
 		if depth < 0 || depth == 0 && (b <= ' ' || b == ',' || b == ':') {
-			break // behind a number, true, false, null
+			break // after a number, true, false, null
 		}
 		c.at++
 		if depth == 0 && (b == '"' || b == '}' || b == ']') {
@@ -202,7 +205,7 @@ func (c *jsonCursor) value() ([]byte, error) {
 	return c.text[from:c.at], nil
 }
 
-// quoted goes to the end of a text in quotes.
+// quoted moves to the closing quote of a string. It returns false when there is none.
 func (c *jsonCursor) quoted() bool {
 	for c.at++; c.at < len(c.text); c.at++ {
 		switch c.text[c.at] {

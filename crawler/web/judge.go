@@ -11,19 +11,19 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// What is judged of a text, in bytes from its beginning. Bytes and not time: what
-// a peer finds must not depend on how fast it is. The times of 32 KiB take some 0.5 ms,
-// the print of 16 KiB some 0.3 (BenchmarkJudge).
+// These limits say how much of a text is judged, in bytes from its beginning. They are bytes and
+// not time, because the result must not depend on the speed of the peer. The periods of 32 KiB take
+// about 0.5 ms, the fingerprint of 16 KiB about 0.3 ms (BenchmarkJudge).
 const (
 	maxDated  = 32 << 10
-	MaxPrint  = 16 << 10 // of a page's text, for its print
-	minCopied = 200      // under so many bytes a text is a heading or a notice, not a copy of anything
+	MaxPrint  = 16 << 10 // bytes of a page's text that its fingerprint is made of
+	minCopied = 200      // a text of fewer bytes is a heading or a notice, not a copy
 )
 
-// place is where a page declares to be: the surest of what it says, nil when it
-// says nothing or nothing known. Its language and its domain help to tell places
-// of one name apart. The gazetteer is opened for the first page that says so: most
-// crawls come upon few.
+// place returns the most certain place that the page declares. It returns nil when the page
+// declares none or none that the gazetteer knows. The page's language and domain help to choose
+// between places with the same name. The gazetteer is opened at the first page that declares a
+// place, because most crawls meet few.
 func (s *Source) place(rec *store.Record) (*store.Place, error) {
 	if len(rec.Declared) == 0 {
 		return nil, nil
@@ -50,8 +50,8 @@ func (s *Source) place(rec *store.Record) (*store.Place, error) {
 	return &store.Place{Name: p.Name, Country: p.Country, Lat: p.Lat, Lon: p.Lon, Confidence: best.Confidence}, nil
 }
 
-// surer says whether a tells the place better than b: coordinates, then a town
-// rather than its country, then the higher confidence.
+// surer reports whether a is more certain than b. Coordinates come first, then a town before its
+// country, then the higher confidence.
 func surer(a, b geo.Resolution) bool {
 	rank := func(r geo.Resolution) (n int) {
 		if r.Evidence == "coordinates" {
@@ -68,10 +68,10 @@ func surer(a, b geo.Resolution) bool {
 	return a.Confidence > b.Confidence
 }
 
-// judge adds to rec what the judges of crawler/judge and the gazetteer say of
-// it. spoken is the part of its text that may speak of times. What they say is a
-// function of the page alone, but for the times of fetching.
-// A panic of one of them is an error, and what it would have said is missing.
+// judge adds to rec the results of the gazetteer, crawler/judge/period and
+// crawler/judge/duplicates. spoken is the part of its text that may mention times. The results
+// depend only on the page. If one of them panics, judge returns an error and that result is
+// missing.
 func (s *Source) judge(rec *store.Record, spoken string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -92,8 +92,8 @@ func (s *Source) judge(rec *store.Record, spoken string) (err error) {
 	return nil
 }
 
-// speaksOf is the time that rec's title and the spoken part of its text speak of. What points from the day of
-// writing counts only when the page says which day that was.
+// speaksOf returns the periods that rec's title and the spoken part of its text mention. A date
+// that is relative to the day of writing counts only when the page says which day that was.
 func speaksOf(rec *store.Record, spoken string) []store.Interval {
 	var written time.Time
 	if rec.PublishedAt != nil {
@@ -107,10 +107,10 @@ func speaksOf(rec *store.Record, spoken string) []store.Interval {
 	return out
 }
 
-// Printed is the part of a page's text that its print is made of.
+// Printed returns the part of a page's text that its fingerprint is made of.
 func Printed(text string) string { return head(text, MaxPrint) }
 
-// head is the first most bytes of text, less a rune that they would cut.
+// head returns the first most bytes of text, without a character that this would cut in two.
 func head(text string, most int) string {
 	if len(text) <= most {
 		return text

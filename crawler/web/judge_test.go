@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A judge that fails or panics takes nothing else from the page.
+// A judge that fails or panics does not affect the other data of the page.
 func TestJudgeFails(t *testing.T) {
 	for name, open := range map[string]func() (*geo.Gazetteer, error){
 		"error": func() (*geo.Gazetteer, error) { return nil, errors.New("no table") },

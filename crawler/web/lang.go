@@ -40,18 +40,18 @@ import (
 	"github.com/echo-node/echo-node/crawler/judge/lang"
 )
 
-// The text a language is told from, and how clear it has to be.
+// Limits for the detection of a page's language.
 const (
-	langSample = 4 << 10 // bytes looked at of the prose, of the links, of the whole text
-	langShare  = 12      // at least one word in so many is one of the small words of the language
-	langMargin = 1.15    // by which the best must lead the second
-	langFew    = 4       // words under which a text tells no language
-	langSure   = 20      // words from which a text counts more than what the page says of itself
-	langPart   = 4       // unless at least one word in so many is of the language that it says
+	langSample = 4 << 10 // bytes that are read of the prose, the links or the whole text
+	langShare  = 12      // at least 1/langShare of the words are stop words of the language
+	langMargin = 1.15    // the best score must be this many times the second
+	langFew    = 4       // a text with fewer words shows no language
+	langSure   = 20      // from this many words on, the text beats the page's claim
+	langPart   = 4       // unless 1/langPart as many words are of the claimed language
 )
 
-// letters that only some of the languages write, which tell apart those that
-// share their small words (Portuguese and Galician).
+// letters are letters that only some languages write. They tell apart languages that share stop
+// words (Portuguese and Galician).
 var letters = [...]struct {
 	letter rune
 	langs  string
@@ -64,44 +64,48 @@ var letters = [...]struct {
 	{'è', "fr it ca"}, {'ò', "it ca"},
 }
 
-// polish is the small words of Polish: bleve has them in a package that brings a stemmer along.
+// polish is the list of Polish stop words. In bleve it is in a package that also brings a stemmer.
 const polish = `ale bez bo być był była było były będzie chce chyba ci co czy czyli dla do dlaczego gdy gdzie go i ich ile im inne innych
 iż ja jak jako jakie jaki jego jej jednak jednym jest jestem jeszcze jeśli jeżeli już każdy kiedy kilka kto która które którego której który
 których którym którzy lub ma mają może można mnie mogą musi my na nad nam nas nasz nawet nic nich nie niej nim niż nią no od oraz pod poza po
 ponieważ przed przez przy raz razie również są się swoje ta tak także tam te tego tej temu ten też to tu tutaj twój tych tylko tym u w we
 wiele więc wszystkie wszystko właśnie z za zawsze ze żadna żadne że`
 
-// tongues tells languages by their commonest words, those that bleve leaves out
-// of an index. It is quick, and every peer says the same of the same text.
-// (whatlanggo, tried first, took three quarters of the time of an extraction
-// and breaks ties by the order of a map, so two peers could disagree.)
+// tongues detects languages by their most common words, which are bleve's stop words. It is quick,
+// and every peer gets the same result for the same text. (whatlanggo, tried first, took three
+// quarters of the time of an extraction. It also breaks ties by the order of a map, so two peers
+// could disagree.)
 //
-// Of the seven that the judge of short texts knows, it is the judge who decides,
-// and tells Portugal from Brazil: on 1,000 bytes of text it names all of them
-// where the words leave 3 % of Spanish and 1 % of Galician open, on 200 bytes the
-// words are wrong for 1.6 % and the judge for none. But names alone are words of
-// some language to it: the text has to have small words of the language too. The
-// other languages are the words' alone: to the judge they are one.
-// Immutable after newTongues.
+// crawler/judge/lang knows seven languages. For those it decides, and it tells Portuguese of
+// Portugal from that of Brazil. On 1,000 bytes of text it identifies all of them, while the stop
+// words leave 3 % of Spanish and 1 % of Galician open. On 200 bytes the stop words are wrong for
+// 1.6 % and the judge for none. But to the judge, a text of names alone is in some language. So the
+// text must also have stop words of that language. For all other languages only the stop words
+// decide, because the judge knows them only as Other.
+//
+// A tongues is immutable after newTongues.
 type tongues struct {
 	names []string
 	words map[string][]vote
-	// a bit for each of words, see place: most words of a text are in no list, and looking there costs most
+	// one bit for each word in words, see place. Most words of a text are in no list, and the
+	// lookup in the map is the most expensive step.
 	maybe   [1 << 16 / 64]uint64
-	longest int                   // of words, in bytes
-	letters [maxLetter + 1][]vote // of those above ASCII
+	longest int                   // bytes of the longest word in words
+	letters [maxLetter + 1][]vote // votes of letters above ASCII
 	judge   *lang.Judge
 }
 
-// maxLetter is the last letter that votes by itself.
+// maxLetter is the last letter that has votes of its own.
 const maxLetter = 0x250
 
-// vote is what one word says: the fewer languages share it, the more.
+// vote is the weight that one word or letter adds for a language: the fewer languages share it, the
+// more.
 type vote struct {
 	lang   int
 	weight float64
 }
 
+// newTongues builds the word lists and opens the language judge. It is expensive: call it once.
 func newTongues() (*tongues, error) {
 	lists := []struct {
 		name string
@@ -152,50 +156,51 @@ func newTongues() (*tongues, error) {
 	return t, nil
 }
 
-// place is the bit of tongues.maybe of a word.
+// place returns the index of a word's bit in tongues.maybe.
 func place(word []byte) (at uint16) {
 	h := uint32(len(word))
 	for _, b := range word {
 		h = h*31 + uint32(b)
 	}
-	return uint16(h * 0x9E3779B1 >> 16) // Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4)
+	// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4)
+	return uint16(h * 0x9E3779B1 >> 16)
 }
 
-// has says whether word may be in words: false is certain.
+// has reports whether word may be in words. false is certain.
 func (t *tongues) has(word []byte) bool {
 	at := place(word)
 	return t.maybe[at/64]>>(at%64)&1 != 0
 }
 
-// share gives each of votes its part of one.
+// share divides the weight 1 equally among votes.
 func share(votes []vote) {
 	for i := range votes {
 		votes[i].weight = 1 / float64(len(votes))
 	}
 }
 
-// unsure is the language of a page when neither its text nor its template tells.
+// unsure is the language of a page when neither its text nor its claim shows one.
 const unsure = "und"
 
-// language is the BCP 47 tag of a text without markup, see tell.
+// language returns the BCP 47 tag of a text without markup, see tell.
 func (t *tongues) language(text, claim string) string {
 	return t.tell(languageTag(claim), speech{prose: text})
 }
 
-// speech is what of a page tells its language.
+// speech is the part of a page that shows its language.
 type speech struct {
-	prose string // text of the page, without code and without links
-	links string // the title and the text of links: menus, mostly
-	rest  string // the whole text, of a page that has nothing else: the manual pages that are code throughout
+	prose string // text of the page without code and links
+	links string // the title and the text of links: mostly menus
+	rest  string // the whole text, if the page has code: for manual pages that are all code
 }
 
-// tell is the BCP 47 tag of a page: what its prose shows when that is long and clear, else what
-// the page says of itself (claim), else what a short text shows, else unsure. Templates often
-// claim "en" for pages that are not. Code is no evidence, and neither are menus where
-// there is prose. A claim that agrees with the text keeps its region, unless the text shows
-// another variety of Portuguese.
+// tell returns the BCP 47 tag of a page. The order is: the language of its prose when that is long
+// and clear; then claim, which the page says about itself; then the language of a short text; then
+// unsure. Templates often claim "en" for pages in other languages. Code is no evidence, and menus
+// are none where there is prose. A claim that agrees with the text keeps its region, unless the
+// text shows another variety of Portuguese.
 func (t *tongues) tell(claim string, s speech) string {
-	if claim == "mul" { // several: which one the text says
+	if claim == "mul" { // several languages: the text shows which one
 		claim = ""
 	}
 	var e evidence
@@ -221,7 +226,7 @@ func (t *tongues) tell(claim string, s speech) string {
 	return cmp.Or(found, unsure)
 }
 
-// agreed is the tag of a page that is in one of langs, the first where the claim is none of them.
+// agreed returns the claim if it is compatible with one of langs, otherwise the first of langs.
 func agreed(langs, claim string) string {
 	base, _, _ := strings.Cut(claim, "-")
 	first := ""
@@ -237,7 +242,8 @@ func agreed(langs, claim string) string {
 	return first
 }
 
-// judged is the language of a text, "" when it does not show, and whether it is long and clear.
+// judged returns the language of a text, or "" when none shows. sure reports whether the text is
+// long and clear.
 func (t *tongues) judged(e *evidence) (found string, sure bool) {
 	text := e.text.String()
 	small := t.smallWords(text)
@@ -256,13 +262,13 @@ func (t *tongues) judged(e *evidence) (found string, sure bool) {
 	judged := v.Lang.String()
 	base, _, _ := strings.Cut(judged, "-")
 	if at := slices.Index(t.names, base); base != words && small.hits[at]*langShare < e.words {
-		return "", false // names, which the judge takes for words
+		return "", false // the judge took names for words
 	}
 	return judged, long && base == words
 }
 
-// mixed says whether a text that shows one of langs has so much of the language that the page claims
-// that the claim is right: manuals are often translated in part.
+// mixed reports whether a text that shows one of langs has enough of the claimed language for the
+// claim to be right. Manuals are often translated in part.
 func (t *tongues) mixed(e *evidence, langs, claim string) bool {
 	claim, _, _ = strings.Cut(claim, "-")
 	found, _, _ := strings.Cut(langs, "-")
@@ -273,7 +279,7 @@ func (t *tongues) mixed(e *evidence, langs, claim string) bool {
 	return a >= 0 && b >= 0 && a != b && t.apart(e, b, a) >= langFew && t.apart(e, b, a)*langPart >= t.apart(e, a, b)
 }
 
-// apart is how many words of e are small words of language a and not of b.
+// apart returns how many words of e are stop words of language a and not of b.
 func (t *tongues) apart(e *evidence, a, b int) (n int) {
 	for word := range strings.FieldsFuncSeq(e.text.String(), func(r rune) bool {
 		return !unicode.IsLetter(r) &&
@@ -288,31 +294,32 @@ func (t *tongues) apart(e *evidence, a, b int) (n int) {
 	return n
 }
 
-// clear is the language whose small words stand out among so many words, "" for none.
+// clear returns the language whose stop words are clearly the most frequent among so many words, or
+// "".
 func (t *tongues) clear(c counted, words int) string {
-	most := max(float64(c.hits[c.best]), c.score[c.best]) // which has the letters that few languages have
+	most := max(float64(c.hits[c.best]), c.score[c.best]) // the score includes letters
 	if most == 0 || most*langShare < float64(words) || c.score[c.best] < langMargin*c.score[c.second] {
 		return ""
 	}
 	return t.names[c.best]
 }
 
-// judgeKnows says whether the judge of short texts tells the language tag from
-// all others; of the rest it knows only that they are others.
+// judgeKnows reports whether crawler/judge/lang tells the language tag from all others. All
+// languages that it does not know are lang.Other to it.
 func judgeKnows(tag string) bool {
 	_, ok := lang.ParseLang(tag)
 	return ok
 }
 
-// counted is how many of the small words of each language a text has.
+// counted is the number of stop words of each language in a text.
 type counted struct {
 	hits         []int
-	score        []float64 // a word that several languages have counts in part for each
-	best, second int       // by score
+	score        []float64 // a word of several languages counts in part for each
+	best, second int       // indices of the two highest scores
 }
 
-// smallWords counts the small words of text. Those of one letter are left out: what is one in
-// Czech is a variable in a manual.
+// smallWords counts the stop words of text. It leaves out words of one letter: such a stop word of
+// Czech is often a variable in a manual.
 func (t *tongues) smallWords(text string) counted {
 	c := counted{hits: make([]int, len(t.names)), score: make([]float64, len(t.names))}
 	var buf [64]byte
@@ -324,7 +331,7 @@ func (t *tongues) smallWords(text string) counted {
 		}
 		if len(word) > 1 && len(word) <= t.longest && (plain || len(word) > utf8.UTFMax || utf8.RuneCount(word) > 1) &&
 			t.has(word) {
-			for _, v := range t.words[string(word)] { // in the order of the lists: sums are the same everywhere
+			for _, v := range t.words[string(word)] { // in list order: sums are equal everywhere
 				c.score[v.lang] += v.weight
 				c.hits[v.lang]++
 			}
@@ -350,7 +357,7 @@ func (t *tongues) smallWords(text string) counted {
 		case r < utf8.RuneSelf:
 			end()
 		default:
-			if r < 0xDF || r > 0xFF { // those are small already
+			if r < 0xDF || r > 0xFF { // these are lower case already
 				r = unicode.ToLower(r)
 			}
 			if !unicode.IsLetter(r) && !unicode.IsMark(r) {
@@ -373,9 +380,9 @@ func (t *tongues) smallWords(text string) counted {
 	return c
 }
 
-// languageTag is claim in the usual case when it looks like a tag, else "".
+// languageTag returns claim in the usual letter case if it looks like a language tag, otherwise "".
 func languageTag(claim string) string {
-	const most = 4 << 10 // bytes with the blanks around it
+	const most = 4 << 10 // bytes with the spaces around it
 	if len(claim) > most {
 		return ""
 	}

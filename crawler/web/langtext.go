@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// evidence is what a sample of a text holds that tells its language. Code, names of
-// things, paths and numbers are the same in all languages, so they are left out.
+// evidence holds the parts of a text sample that show its language. Code, names, paths and numbers
+// are the same in all languages, so they are left out.
 type evidence struct {
-	text    strings.Builder // the words that count, with the marks that end sentences
-	last    byte            // of text
-	words   int             // how many they are, those of scripts without blanks not among them
-	dropped int             // words left out
-	scripts [scripts]int    // letters of scripts that few languages write
+	text    strings.Builder // the words that count, with sentence punctuation
+	last    byte            // the last byte of text
+	words   int             // number of words in text; scripts without spaces are not counted
+	dropped int             // number of words left out
+	scripts [scripts]int    // number of letters of each script that few languages write
 }
 
-// take adds the words of sample, at most langSample bytes.
+// take adds the words of the first langSample bytes of sample.
 func (e *evidence) take(sample string) {
 	sample = head(sample, langSample)
 	e.text.Grow(len(sample))
@@ -33,7 +33,8 @@ func (e *evidence) take(sample string) {
 	}
 }
 
-// mark ends what came before: words beside each other are evidence too.
+// mark writes a separator. Neighbouring words are evidence too, so words that are not neighbours
+// must be separated.
 func (e *evidence) mark(b byte) {
 	if e.last != 0 && e.last != b {
 		e.text.WriteByte(b) //nolint:errcheck // never fails
@@ -41,7 +42,7 @@ func (e *evidence) mark(b byte) {
 	}
 }
 
-// word takes the letters between two blanks.
+// word handles the bytes between two spaces.
 func (e *evidence) word(w string) {
 	core := w
 	if n := len(w); n > 0 && !letter(w[0]) {
@@ -56,7 +57,7 @@ func (e *evidence) word(w string) {
 	case e.scripted(core):
 	case named(core):
 		e.dropped++
-		e.mark(',') // the words around it do not stand beside each other
+		e.mark(',') // the words around it are not neighbours
 	default:
 		e.words++
 		e.mark(' ')
@@ -67,8 +68,8 @@ func (e *evidence) word(w string) {
 	}
 }
 
-// scripted counts the letters of w that few languages write, and says whether it has any:
-// what else is in such a word is mostly the name of something.
+// scripted counts the letters of w that only few languages write, and reports whether w has any.
+// The other letters of such a word are mostly part of a name.
 func (e *evidence) scripted(w string) (found bool) {
 	first := 0
 	for first < len(w) && w[first] < scriptedByte {
@@ -86,11 +87,11 @@ func (e *evidence) scripted(w string) (found bool) {
 	return found
 }
 
-// letter says whether b is a letter of ASCII.
+// letter reports whether b is an ASCII letter.
 func letter(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 
-// named says whether w looks like an identifier, a path, a number, an abbreviation: digits,
-// marks of code, a capital after a small letter, nothing but capitals.
+// named reports whether w looks like an identifier, path, number or abbreviation. Signs of that are
+// digits, code punctuation, a capital after a small letter, or only capitals.
 func named(w string) bool {
 	var small, capital, other bool
 	for i := 0; i < len(w); i++ {
@@ -107,7 +108,7 @@ func named(w string) bool {
 		case c == '\'':
 		case c == '-':
 			if i == 0 {
-				return true // an option
+				return true // a command line option
 			}
 		default:
 			return true
@@ -116,7 +117,7 @@ func named(w string) bool {
 	return capital && !small && !other && len(w) > 1
 }
 
-// The scripts that one language, or few, are alone with.
+// The scripts that only one language, or few, are written in.
 const (
 	noScript = iota
 	han
@@ -144,11 +145,12 @@ const (
 // firstScripted is the first letter that scriptOf knows.
 const firstScripted = 0x530
 
-// scriptedByte is the first byte of firstScripted in UTF-8: a byte of letters before it is lower.
+// scriptedByte is the first byte of firstScripted in UTF-8. Letters before it have a lower first
+// byte.
 const scriptedByte = 0xD4
 
-// byScripts are the languages of the scripts, the one that most pages are in first, and how
-// many letters a word has on average.
+// byScripts holds the languages of each script, with the most frequent one first, and the average
+// number of letters in a word.
 var byScripts = [scripts]struct {
 	langs   string
 	letters int
@@ -160,7 +162,7 @@ var byScripts = [scripts]struct {
 	malayalam: {"ml", 5}, sinhala: {"si", 5}, burmese: {"my", 5}, khmer: {"km", 5}, ethiopic: {"am ti", 4},
 }
 
-// blocks are where the scripts stand in Unicode, in order.
+// blocks are the Unicode ranges of the scripts, in ascending order.
 var blocks = [...]struct {
 	first, last rune
 	script      int
@@ -178,8 +180,8 @@ var blocks = [...]struct {
 	{0x20000, 0x3FFFF, han},
 }
 
-// scriptOf is the script of a letter from firstScripted on, noScript for one that many
-// languages write and for what is no letter.
+// scriptOf returns the script of a letter. It returns noScript for a script of many languages and
+// for what is not a letter. r is at least firstScripted.
 func scriptOf(r rune) int {
 	for _, b := range blocks {
 		if r <= b.last {
@@ -192,11 +194,11 @@ func scriptOf(r rune) int {
 	return noScript
 }
 
-// script is the language that the scripts of e tell, "" for none, and about how many words are
-// written in it.
+// script returns the languages that the letters in e.scripts point to, or "", and about how many
+// words are written in that script.
 func (e *evidence) script() (langs string, words int) {
 	counts := e.scripts
-	if counts[kana]*kanaOf >= counts[han] { // Japanese writes both
+	if counts[kana]*kanaOf >= counts[han] { // Japanese is written with both
 		counts[kana] += counts[han]
 		counts[han] = 0
 	}
@@ -208,5 +210,6 @@ func (e *evidence) script() (langs string, words int) {
 	return langs, words
 }
 
-// kanaOf: a Japanese text has at least one kana for so many other letters; a Chinese one, next to none.
+// kanaOf is the ratio that marks Japanese: at least one kana for each kanaOf Han characters.
+// Chinese text has next to none.
 const kanaOf = 10

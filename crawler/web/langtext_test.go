@@ -15,14 +15,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// listing is code as manuals have it: its words are small words of several languages.
+// listing is code as manuals show it. Its words are stop words of several languages.
 const listing = `for (i = 0; i < n; ++i) { std::vector<int> v(a, b); if (s.empty() && k == NULL) return do_it(i, o, u); }
 SELECT a.id, COUNT(*) AS n FROM tbl_orders a JOIN tbl_items i ON i.order_id = a.id WHERE a.ts > '2001-05-06' GROUP BY 1;
 $ sudo apt-get install -y lib-foo-dev && make -j4 DESTDIR=/tmp/root install # as root
 def on_event(self, de, la, le): self.et = est.pour(la, des=[1000, 1024]); print("le", den, det, og, er, til)
 `
 
-// manualPage is a manual page as it is shown in the web: all of it is preformatted.
+// manualPage is a manual page as the web shows it: all of it is preformatted.
 const manualPage = `<html><body><pre>
 FROB(1)                     User Commands                    FROB(1)
 
@@ -58,7 +58,7 @@ var proseOf = map[string]string{
 
 func paragraph(lang string) string { return "<p>" + proseOf[lang] + "</p>" }
 
-// What a manual says in a language is told from its prose; its code, menus and names say nothing.
+// The language of a manual is that of its prose. Code, menus and names do not count.
 func TestLanguageOfManuals(t *testing.T) {
 	code := "<pre>" + strings.Repeat(listing, 30) + "</pre>"
 	menu := "<ul>" + strings.Repeat("<li><a href=m>The list of all the commands that there are</a><li><a href=n>What is new in this version</a>", 40) + "</ul>"
@@ -90,7 +90,8 @@ func TestLanguageOfManuals(t *testing.T) {
 	}
 }
 
-// What a page says of itself counts where its text does not show, the nearest to the text first.
+// The claims of a page count where its text shows no language. The claim nearest to the text comes
+// first.
 func TestClaims(t *testing.T) {
 	for _, tt := range []struct{ header, body, want string }{
 		{"", `<html lang="pt"><p>frob(1)`, "pt"},
@@ -117,7 +118,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The header reaches the record.
+// The Content-Language header reaches the record.
 func TestContentLanguage(t *testing.T) {
 	src, err := New(Options{Client: &fetch.Client{}})
 	if err != nil {
@@ -139,7 +140,7 @@ func TestContentLanguage(t *testing.T) {
 	}
 }
 
-// Code between the paragraphs of a page changes neither its language nor the times it speaks of.
+// Code between the paragraphs of a page changes neither its language nor the times it mentions.
 func TestCodeIsNoEvidence(t *testing.T) {
 	names := []string{"en", "fr", "de", "es", "cs", "pl", "da", "ja", "ko", "zh"}
 	lines := strings.Split(strings.TrimSpace(listing), "\n")
@@ -164,7 +165,7 @@ func TestCodeIsNoEvidence(t *testing.T) {
 	})
 }
 
-// Whatever a page is, what is judged of it is a part of its text and within its bound.
+// For any page, the judged text is a part of its text and within its limit.
 func FuzzSpeech(f *testing.F) {
 	f.Add("<p>a <code>b</code> c <a href=x>d <tt>e</a> f<p>g<pre>h<h1>i")
 	f.Add("<code><code></pre></a><a href=#></tt><kbd>" + strings.Repeat("<a href=x>y<tt>z</tt>", 50))
@@ -174,7 +175,7 @@ func FuzzSpeech(f *testing.F) {
 			t.Fatalf("%d bytes of %d: %q", len(p.spoken), len(p.text), p.spoken)
 		}
 		rest := p.text
-		for said := range strings.FieldsSeq(p.spoken) { // a word that begins or ends at code is a part of one
+		for said := range strings.FieldsSeq(p.spoken) { // a word cut at code is a part of a word
 			_, after, ok := strings.Cut(rest, said)
 			if said == strings.TrimSpace(gap) {
 				continue
@@ -192,7 +193,7 @@ func FuzzSpeech(f *testing.F) {
 	})
 }
 
-// The times that a page speaks of are not those in its code.
+// The times that a page mentions are not those in its code.
 func TestTimesInCode(t *testing.T) {
 	code := "<pre>" + listing + "</pre>"
 	for name, tt := range map[string]struct{ body, has, hasNot string }{

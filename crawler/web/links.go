@@ -7,12 +7,12 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxLinkBytes bounds the links of one page, anchors included, so that a record
-// of them and of its text stays under store.MaxRecordBytes; where what is escaped
-// in it makes it longer, the store cuts it (store.Record.Cut).
+// maxLinkBytes is the limit for the links of one page in bytes, with their anchors. With it a
+// record of links and text stays under store.MaxRecordBytes. If escaping makes the record longer,
+// the store cuts it (store.Record.Cut).
 const maxLinkBytes = 3 << 19
 
-// followedLink says whether a link element with that rel leads to a page.
+// followedLink reports whether a link element with this rel leads to a page.
 func followedLink(rel string) (follow bool) {
 	for word := range strings.FieldsSeq(strings.ToLower(rel)) {
 		switch word {
@@ -28,7 +28,7 @@ func followedLink(rel string) (follow bool) {
 	return follow
 }
 
-// nofollow says whether the site does not vouch for a link with that rel.
+// nofollow reports whether rel says that the site does not vouch for the link.
 func nofollow(rel string) bool {
 	for word := range strings.FieldsSeq(rel) {
 		switch word {
@@ -39,8 +39,8 @@ func nofollow(rel string) bool {
 	return false
 }
 
-// baseOf is what references are resolved against on the page at addr with that
-// base element.
+// baseOf returns the base for relative references on the page at addr, whose base element has the
+// href base.
 func baseOf(addr, base string) (partition.Base, error) {
 	b, err := partition.NewBase(addr)
 	if err != nil || base == "" {
@@ -48,7 +48,7 @@ func baseOf(addr, base string) (partition.Base, error) {
 	}
 	k, err := b.Resolve(base)
 	if err != nil {
-		return b, nil // as if there were none
+		return b, nil // a broken base element counts as none
 	}
 	if other, err := partition.NewBase(k.URL()); err == nil {
 		b = other
@@ -56,9 +56,8 @@ func baseOf(addr, base string) (partition.Base, error) {
 	return b, nil
 }
 
-// links are the Keys that refs mean on the page at addr, each once, in the
-// order of the page; over says that there were more than limit, or than so many
-// bytes of them.
+// links returns the Keys that refs point to on the page at addr, each once, in the order of the
+// page. over reports that there were more than limit links or more than so many bytes of them.
 func links(addr, base string, refs []ref, limit, bytes int) (out []store.Link, over bool) {
 	b, err := baseOf(addr, base)
 	if err != nil {
@@ -90,7 +89,7 @@ func links(addr, base string, refs []ref, limit, bytes int) (out []store.Link, o
 	return out, false
 }
 
-// cutRel keeps whole words of a rel, at most 100 bytes of them.
+// cutRel shortens a rel to at most 100 bytes, after a whole word.
 func cutRel(rel string) string {
 	if len(rel) <= 100 {
 		return rel
@@ -98,8 +97,8 @@ func cutRel(rel string) string {
 	return rel[:max(strings.LastIndexByte(rel[:100], ' '), 0)]
 }
 
-// unite adds a second mention of the same Key: one that may be followed is
-// enough, and the first anchor with words is kept.
+// unite merges m, a second link to the same Key, into l. The link may be followed if one of the two
+// may be followed. The first anchor that is not empty is kept.
 func unite(l *store.Link, m store.Link) {
 	if l.Anchor == "" {
 		l.Anchor = m.Anchor

@@ -15,18 +15,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Files of accounts (partition.KindFile; store/file.go) are asked for as pages are:
-// by robots.txt, at the pace of their host and its address, from no private one. What
-// differs: a file is fetched whole or not at all, it leads nowhere, and it is asked for
-// once. What is no picture, sound or film is not kept.
+// Files of accounts (partition.KindFile; store/file.go) follow the rules of pages: robots.txt, the
+// pace of their host and its address, no private address. The differences: a file is fetched whole
+// or not at all, it has no links, and it is fetched once. A file that is not a picture, sound or
+// film is not kept.
 
-// MaxFile is the most that Options.MaxFile may be: a file travels between peers in one row.
+// MaxFile is the upper limit of Options.MaxFile in bytes. A file travels between peers in one row.
 const MaxFile = store.MaxBodyBytes
 
-// fileAgain is when a file is looked at again that a peer found that fetches none.
+// fileAgain is the time after which a file is due again when this peer fetches no files.
 const fileAgain = 24 * time.Hour
 
-// askFile is the request for a file.
+// askFile returns the request for a file.
 func (s *Source) askFile(addr string) fetch.Request {
 	return fetch.Request{URL: addr, Accept: "image/*,video/*,audio/*", MaxBody: s.o.MaxFile,
 		Want: func(status int, h http.Header) bool {
@@ -35,8 +35,8 @@ func (s *Source) askFile(addr string) fetch.Request {
 		}}
 }
 
-// mayBeFile says whether an answer of that type may be a file; where it does not
-// say what it is, the file itself does.
+// mayBeFile reports whether a response with this Content-Type may be a file. If the type is missing
+// or generic, the bytes of the file decide later.
 func mayBeFile(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil || kind == "" || kind == "application/octet-stream" || kind == "binary/octet-stream" {
@@ -50,7 +50,7 @@ func isFile(kind string) bool {
 	return word == "image" || word == "video" || word == "audio" || kind == "application/ogg"
 }
 
-// file records what a 2xx brought.
+// file records what a 2xx response for a file brought.
 func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	size := resp.Header.Get("Content-Length")
 	switch {
@@ -63,7 +63,8 @@ func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	}
 	rec := s.record(t, resp)
 	if rec.MediaType == "" || strings.HasSuffix(rec.MediaType, "/octet-stream") {
-		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
+		// A type from DetectContentType always parses.
+		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body))
 	}
 	switch {
 	case resp.Unread || len(resp.Body) == 0 || !isFile(rec.MediaType):
@@ -79,8 +80,8 @@ func (s *Source) file(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	res.Next = store.Next{State: store.StateDone}
 }
 
-// missedFile adds to the ledger of its account a file that will not be fetched, and why: robots.txt, a limit, what it
-// is, or that it is no more.
+// missedFile adds a gap to the account of a file that will not be fetched. Its reason is
+// robots.txt, a limit, the file's type, or that the file no longer exists.
 func missedFile(t fetch.Task, res *fetch.Result) {
 	what := store.GapSkipped
 	switch {
@@ -94,8 +95,8 @@ func missedFile(t fetch.Task, res *fetch.Result) {
 		Reason: "a file: " + res.Next.Reason, At: t.Now})
 }
 
-// movedFile has a file asked for where it is now. One that has moved twice is not followed:
-// there would be no end to it.
+// movedFile adds the target of a redirect as a file of the same account. A second redirect is not
+// followed, because redirects could go on without end.
 func (s *Source) movedFile(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	var to partition.Key
 	base, err := partition.NewBase(t.Due.Key.URL())

@@ -7,15 +7,15 @@ import (
 	"github.com/echo-node/echo-node/crawler/fetch"
 )
 
-// directives are what meta robots and X-Robots-Tag say.
+// directives are the instructions of meta robots elements and X-Robots-Tag headers.
 type directives struct{ noIndex, noFollow, noArchive bool }
 
-// with is the union: the most restrictive of both holds.
+// with returns the union of d and e: the more restrictive one holds.
 func (d directives) with(e directives) directives {
 	return directives{d.noIndex || e.noIndex, d.noFollow || e.noFollow, d.noArchive || e.noArchive}
 }
 
-// parseDirectives reads "noindex, nofollow", "none" and ignores the rest.
+// parseDirectives parses a list such as "noindex, nofollow" or "none". It ignores unknown words.
 func parseDirectives(text string) (d directives) {
 	for word := range strings.SplitSeq(strings.ToLower(text), ",") {
 		switch strings.TrimSpace(word) {
@@ -32,8 +32,8 @@ func parseDirectives(text string) (d directives) {
 	return d
 }
 
-// headerDirectives reads X-Robots-Tag headers. One may begin with the name of
-// the agent it is for; after that name its directives are for that agent only.
+// headerDirectives parses X-Robots-Tag headers. A header may begin with the name of an agent. The
+// directives after that name are for that agent only.
 func headerDirectives(values []string) (d directives) {
 	for _, v := range values {
 		mine := true
@@ -53,12 +53,13 @@ func headerDirectives(values []string) (d directives) {
 	return d
 }
 
-// dateNames are the meta names and properties, lower case, that hold when a
-// page was published, the first one that parses wins.
+// dateNames are the meta names and properties, in lower case, that hold the date of publication. An
+// earlier name in the list wins over a later one, if its date parses.
 var dateNames = [...]string{"article:published_time", "og:published_time", "datepublished", "date.issued",
 	"dc.date.issued",
 	"dcterms.issued", "dcterms.created", "dc.date", "citation_publication_date", "publication_date", "pubdate", "date"}
 
+// dateRank returns the index of name in dateNames, or -1.
 func dateRank(name string) int {
 	for i, n := range dateNames {
 		if n == name {
@@ -74,13 +75,13 @@ var dateLayouts = [...]string{time.RFC3339Nano, "2006-01-02T15:04:05-0700", "200
 	"2006/01/02", "20060102",
 	time.RFC1123Z, time.RFC1123}
 
-// plausible says whether t is a time of this web.
+// plausible reports whether t is a possible date of a web page: year 1990 to 2100.
 func plausible(t time.Time) bool {
 	t = t.UTC()
 	return t.Year() >= 1990 && t.Year() <= 2100
 }
 
-// parseDate reads a date of this web: years 1990 to 2100, UTC when no zone is given.
+// parseDate parses a plausible date. Without a zone the date is in UTC.
 func parseDate(text string) (time.Time, bool) {
 	text = strings.TrimSpace(text)
 	if len(text) > 40 {

@@ -58,7 +58,7 @@ func outcomes(w http.ResponseWriter, r *http.Request) {
 	case "/text":
 		h.Set("Content-Type", "text/plain; charset=iso-8859-1")
 		w.Write([]byte("ol\xe1\r\n\r\n  mundo"))
-	case "/session": // draws a new one for whoever comes
+	case "/session": // a new session for each request
 		http.Redirect(w, r, "/session?PHPSESSID="+strconv.FormatInt(time.Now().UnixNano(), 36), http.StatusFound)
 	case "/login":
 		http.Redirect(w, r, "/a?PHPSESSID=123&x=1", http.StatusFound)
@@ -200,8 +200,8 @@ func TestCrawlDelayTooLong(t *testing.T) {
 	}
 }
 
-// A site that is not there is asked Retry.Attempts times, then its Keys are
-// refused without asking; one that would fail the same way again is asked once.
+// A site that does not respond is tried Retry.Attempts times. Then its Keys are refused without a
+// request. A site whose failure would repeat is tried once.
 func TestSiteDown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -226,7 +226,7 @@ func TestSiteDown(t *testing.T) {
 	}
 }
 
-// A site that answers 503 for a while is crawled in the end.
+// A site that responds with 503 for a while is crawled in the end.
 func TestSiteRecovers(t *testing.T) {
 	var n atomic.Int64
 	s, srv := site(t, fetch.Options{}, func(w http.ResponseWriter, r *http.Request) {

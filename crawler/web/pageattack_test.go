@@ -10,11 +10,11 @@ import (
 	"github.com/echo-node/echo-node/crawler/web/webtest"
 )
 
-// Each of these once stopped a peer, or nearly: minutes of a core or gigabytes for one
-// page. What is measured here is memory that was allocated, which does not depend on how
-// busy the machine is, and time only where it was minutes. A page that takes far more is
-// not waited for, so that the program of then fails here as well, without harm to the
-// machine; bounds are called by the names that are counted, as it has no constants of them.
+// Each of these pages once stopped a peer, or nearly: minutes of a core or gigabytes for one page.
+// The test measures allocated memory, which does not depend on the load of the machine. It measures
+// time only where the page took minutes. It does not wait for a page that takes far more, so the
+// program of that time fails here too, without harm to the machine. The limits are written as
+// names, because that program has no constants for them.
 func attack(t *testing.T, p webtest.Page, most uint64, stops ...string) page {
 	t.Helper()
 	in := read(string(p.Body))
@@ -23,7 +23,7 @@ func attack(t *testing.T, p webtest.Page, most uint64, stops ...string) page {
 	before := metric(allocated)
 	done := make(chan uint64, 1)
 	go func() {
-		out, _ = readAs(in) // an error is an answer
+		out, _ = readAs(in) // an error is a valid result
 		done <- metric(allocated) - before
 	}()
 	look := time.NewTicker(20 * time.Millisecond)
@@ -54,8 +54,8 @@ func attack(t *testing.T, p webtest.Page, most uint64, stops ...string) page {
 	return out
 }
 
-// 50 KB on the wire killed each peer that fetched it: a parser kept all namespaces for
-// each element.
+// 50 KB on the wire killed each peer that fetched it: a parser kept all namespaces for each
+// element.
 func TestAttackFeedNamespaces(t *testing.T) {
 	var feed strings.Builder
 	feed.WriteString(`<?xml version="1.0"?><rss version="2.0"><channel`)
@@ -77,7 +77,7 @@ func TestAttackFeedDepth(t *testing.T) {
 	attack(t, webtest.OfShape("linked data, deep", 16<<20), 64<<20, "json-ld")
 }
 
-// A JSON feed of 4 MiB of empty entries took hundreds.
+// A JSON feed of 4 MiB of empty entries took hundreds of MiB.
 func TestAttackFeedEntries(t *testing.T) {
 	attack(t, webtest.OfShape("JSON feed of empty entries", 4<<20), 32<<20, "feed-entries")
 	attack(t, webtest.OfShape("feed of empty entries", 4<<20), 64<<20, "feed-entries")
@@ -88,14 +88,14 @@ func TestAttackAttributes(t *testing.T) {
 	attack(t, webtest.OfShape("one tag of equal attributes", 16<<20), 64<<20, "html-tag")
 	attack(t, webtest.OfShape("one tag of attributes", 16<<20), 128<<20, "html-tag")
 	attack(t, webtest.OfShape("sitemap of one tag", 16<<20), 32<<20, "xml-tag")
-	// The tokenizer clears what it once needed for the largest tag at each tag.
+	// At each tag the html.Tokenizer clears memory of the size that the largest tag needed.
 	p := attack(t, webtest.OfShape("many attributes, then small tags", 4<<20), 256<<20)
 	if p.stop != "html-attributes" {
 		t.Errorf("stop %q", p.stop)
 	}
 }
 
-// 10 s: each line in a heading copied the heading.
+// 10 s: each line in a heading copied the whole heading.
 func TestAttackHeadings(t *testing.T) {
 	p := attack(t, webtest.OfShape("paragraphs in a heading", 8<<20), 128<<20)
 	if p.title != "x" {
@@ -107,8 +107,8 @@ func TestAttackHeadings(t *testing.T) {
 	}
 }
 
-// Over 40 s, and both cores of a peer: each word of a text longer than MaxText had the
-// rest of it read again.
+// Over 40 s on both cores of a peer: for each word of a text longer than MaxText, the rest of the
+// text was read again.
 func TestAttackSingleLineText(t *testing.T) {
 	for _, shape := range []string{"text in one line", "plain text", "dates in one line", "one word",
 		"one-letter words"} {

@@ -9,25 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// prose collects text: runs of space become one, lines are ended by newline,
-// empty lines are left out. At most max bytes.
+// prose collects at most max bytes of text. A run of spaces becomes one space. newline ends a line,
+// and empty lines are left out.
 type prose struct {
 	strings.Builder
 	max     int
-	pending byte // ' ' or '\n' owed before the next word, 0 = nothing
+	pending byte // ' ' or '\n' to write before the next word, 0 for nothing
 	full    bool
 }
 
-// text is what was collected.
+// text returns the collected text.
 func (p *prose) text() string { return strings.TrimSpace(p.String()) }
 
+// newline ends the line, if there is text.
 func (p *prose) newline() {
 	if p.Len() > 0 {
 		p.pending = '\n'
 	}
 }
 
-// add takes up text, in time that grows with its length.
+// add appends text. Its time is linear in the length of text.
 func (p *prose) add(text string) {
 	for len(text) > 0 && !p.full {
 		word := indexText(text)
@@ -39,9 +40,9 @@ func (p *prose) add(text string) {
 		}
 		text = text[word:]
 		room := max(p.max-p.Len()-1, 0)
-		near := text[:min(len(text), room+utf8.UTFMax)] // what does not fit is not looked at
+		near := text[:min(len(text), room+utf8.UTFMax)] // text that does not fit is not scanned
 		end := runLen(near, true)
-		if end >= room { // what does not fit is cut after whole words
+		if end >= room { // text that does not fit is cut after a whole word
 			if end = strings.LastIndexByte(text[:min(end, room)], ' '); end <= 0 {
 				end = runLen(near, false)
 			}
@@ -51,7 +52,7 @@ func (p *prose) add(text string) {
 	}
 }
 
-// indexText is where the first word of s begins, -1 when it has none.
+// indexText returns the index of the first word of s, or -1 when s has none.
 func indexText(s string) int {
 	for i, r := range s {
 		if r > ' ' && r < 0x7F || r > 0x7F && isText(r) {
@@ -61,10 +62,10 @@ func indexText(s string) int {
 	return -1
 }
 
-// runLen is the length of the word at the beginning of s; with blanks, of all
-// the words with one blank between them, which stand as they are.
+// runLen returns the length of the first word of s. With blanks, it returns the length of all words
+// that have one space between them, because they can be copied unchanged.
 func runLen(s string, blanks bool) int {
-	blank := false // the last one was a blank
+	blank := false // the last rune was a space
 	for i, r := range s {
 		switch {
 		case r > ' ' && r < 0x7F || r >= 0xC0 && r < 0x250 || r > 0x7F && isText(r):
@@ -83,6 +84,7 @@ func runLen(s string, blanks bool) int {
 	return len(s)
 }
 
+// word writes the pending separator and w. It cuts w at max.
 func (p *prose) word(w string) {
 	if p.pending != 0 {
 		if p.Len()+1 < p.max {
@@ -100,13 +102,13 @@ func (p *prose) word(w string) {
 	p.WriteString(w) //nolint:errcheck // never fails
 }
 
-// isText says whether r belongs to a word: no space, no control character (a
-// NUL or an escape would only trouble who shows the text).
+// isText reports whether r belongs to a word: it is no space and no control character. A NUL or an
+// escape would only cause trouble where the text is shown.
 func isText(r rune) bool {
 	return !unicode.IsSpace(r) && !unicode.IsControl(r) && r != '\uFEFF' && r != '\u200B'
 }
 
-// read takes up all of r, which has no markup. The error is one of reading.
+// read appends all of r, a text without markup. It returns the error of reading.
 func (p *prose) read(r io.Reader) error {
 	held := make([]byte, 0, 16<<10)
 	for !p.full {

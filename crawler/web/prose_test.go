@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is cut is cut after whole words, and where words end does not depend on how the
+// Text is cut after whole words. The position of words does not depend on the parts in which the
 // text came.
 func TestProseIsTheSameInParts(t *testing.T) {
 	text := strings.Repeat("a bc  def\tghij\u00a0klmno \n pqrstu ", 40)

@@ -13,16 +13,16 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// giveUp is how long the robots.txt of an origin that was given up stays so,
-// before new Keys of it make us ask again. A Robots that expires later after
-// its Fetched than any back-off stands for a given-up origin.
+// giveUp is how long the robots.txt of an unreachable origin counts as given up. After that, new
+// Keys of the origin cause a new request. A Robots counts as given up if its Expires is at least
+// giveUp after its Fetched; no back-off is that long.
 const giveUp = 2 * time.Hour
 
-// maxOrigins is how many origins of one site have their robots.txt kept.
+// maxOrigins is the number of origins of one site whose robots.txt is kept.
 const maxOrigins = 8
 
-// robots sees to the robots.txt of origin. ok says that res.Site.Robots[origin]
-// is there, fresh and usable; else res is the whole result.
+// robots makes sure that the robots.txt of origin is known. ok reports that res.Site.Robots[origin]
+// exists, is fresh and can be used. Otherwise res is the complete result.
 func (s *Source) robots(ctx context.Context, t fetch.Task, origin string, res *fetch.Result) (ok bool, err error) {
 	rob, have := t.Site.Robots[origin]
 	if !have || !t.Now.Before(rob.Expires) {
@@ -48,10 +48,13 @@ func (s *Source) robots(ctx context.Context, t fetch.Task, origin string, res *f
 	return true, nil
 }
 
+// givenUp reports whether the origin of r was given up (see giveUp).
 func givenUp(r store.Robots) bool {
 	return fetch.Unreachable(r) && r.Expires.Sub(r.Fetched) >= giveUp
 }
 
+// askRobots fetches the robots.txt of origin and stores it in res.Site. The crawler asks for the
+// Key again. The sitemaps of robots.txt become links.
 func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res *fetch.Result) error {
 	rob, used, why, err := s.o.Client.Robots(ctx, origin, t.Now, t.Gate)
 	res.Again, res.Reqs, res.Bytes, res.Asked, res.Slow = true, used.Reqs, used.Bytes, used.Asked, used.Slow
@@ -69,7 +72,8 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 			return err
 		}
 		defer done()
-		_ = fetch.Allowed(rob, t.Due.Key.URL()) // read for the first time, while the swarm knows of the attempt
+		// This parses rob for the first time, inside the attempt that t.Judging records.
+		_ = fetch.Allowed(rob, t.Due.Key.URL())
 	}
 	site := &res.Site
 	if why == nil {
@@ -77,11 +81,11 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 		site.Stopped = ""
 		site.Delay, _ = fetch.CrawlDelay(rob)
 		if site.Delay > s.o.MaxLag {
-			site.Delay = 0 // the site is skipped, not waited for
+			site.Delay = 0 // the site is skipped, so it has no delay
 		}
 		var refs []ref
 		for _, at := range fetch.Sitemaps(rob) {
-			if t.Due.Key.Kind() == partition.KindFile { // that a host has a file of somebody makes it no site to crawl
+			if t.Due.Key.Kind() == partition.KindFile { // a file makes no site to crawl
 				break
 			}
 			refs = append(refs, ref{href: at, rel: "sitemap"})
@@ -95,9 +99,8 @@ func (s *Source) askRobots(ctx context.Context, t fetch.Task, origin string, res
 	return nil
 }
 
-// unreachable says when origin's robots.txt is asked for again: with the
-// site's growing wait, or given up for giveUp after the last try or at once
-// when another try would not help.
+// unreachable sets when the robots.txt of an origin is requested again: after the site's growing
+// wait. After the last try, or at once when another try would not help, it gives up for giveUp.
 func (s *Source) unreachable(site *store.Site, rob *store.Robots, now time.Time, why error, retryAfter string) {
 	before := site.NextAllowed
 	s.o.Retry.Failed(site, now)
@@ -107,15 +110,15 @@ func (s *Source) unreachable(site *store.Site, rob *store.Robots, now time.Time,
 	rob.Expires = site.NextAllowed
 	if fetch.Final(why) || s.o.Retry.Down(*site) {
 		site.Stopped = fetch.Reason(why)
-		site.NextAllowed = before // its Keys are refused without asking
+		site.NextAllowed = before // its Keys are refused without a request
 		rob.Expires = now.Add(giveUp)
-		site.Failures = 0 // of other origins of the site nothing is known
-	} else if rob.Expires.Sub(now) >= giveUp { // a long Retry-After is not giving up
+		site.Failures = 0 // nothing is known of the site's other origins
+	} else if rob.Expires.Sub(now) >= giveUp { // a long Retry-After does not mean given up
 		rob.Expires = now.Add(giveUp - time.Second)
 	}
 }
 
-// with and without copy: the map of a Task's Site is shared.
+// with and without return a copy, because the map of a Task's Site is shared.
 func with(m map[string]store.Robots, origin string, r store.Robots) map[string]store.Robots {
 	c := make(map[string]store.Robots, len(m)+1)
 	maps.Copy(c, m)

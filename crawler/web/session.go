@@ -6,10 +6,10 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// withoutSession is k without session identifiers: the parameters that the
-// known makers of sessions put into a query or a path. A site without cookies
-// from us writes another one into all links of each answer, which makes its
-// pages endless. It is a function of k alone. ok says that there was one.
+// withoutSession returns k without session identifiers. These are the parameters that known session
+// software puts into a query or a path. The crawler sends no cookies, so such a site writes a new
+// identifier into all links of each response. That makes its pages endless. The result depends on k
+// alone. ok reports whether k had an identifier.
 func withoutSession(k partition.Key) (clean partition.Key, ok bool) {
 	url := k.URL()
 	if !mayHaveSession(url) {
@@ -52,13 +52,13 @@ func withoutSession(k partition.Key) (clean partition.Key, ok bool) {
 	return clean, true
 }
 
-// mayHaveSession is false for most addresses, cheaply.
+// mayHaveSession is a cheap check that is false for most addresses.
 func mayHaveSession(url string) bool {
 	return strings.ContainsAny(url, "?;") || strings.Contains(url, "/(")
 }
 
-// cookieless says whether a segment of a path is ASP.NET's: (S(24 characters)),
-// with others of its kind before or behind.
+// cookieless reports whether a path segment is an ASP.NET session: (S(24 characters)), with other
+// such groups before or after it.
 func cookieless(segment string) bool {
 	if len(segment) < 10 || segment[0] != '(' || segment[len(segment)-1] != ')' {
 		return false
@@ -71,7 +71,7 @@ func cookieless(segment string) bool {
 	return false
 }
 
-// unsessioned leaves the session parameters out of a list, the rest as it is.
+// unsessioned returns list without its session parameters. The other parameters stay as they are.
 func unsessioned(list, sep string) string {
 	var out strings.Builder
 	found, first := false, true
@@ -93,9 +93,9 @@ func unsessioned(list, sep string) string {
 	return out.String()
 }
 
-// sessionParam says whether a parameter of that name, lower case, holds the
-// identifier of a session. Names that mean other things too count with a value
-// that can only have been drawn by lot.
+// sessionParam reports whether a parameter with this name, in lower case, holds a session
+// identifier. Some names have other meanings too. They count only if the value looks random
+// (drawn).
 func sessionParam(name, value string) bool {
 	switch name {
 	case "phpsessid", "jsessionid", "cfid", "cftoken", "jsessionidsso", "oscsid", "zenid", "xtcsid", "bvsessionid",
@@ -107,8 +107,8 @@ func sessionParam(name, value string) bool {
 	return strings.HasPrefix(name, "aspsessionid") && value != ""
 }
 
-// drawn says whether value looks drawn by lot: 16 characters or more of letters
-// and digits, some of each.
+// drawn reports whether value looks random: at least 16 characters, letters and digits, with at
+// least 2 of each.
 func drawn(value string) bool {
 	letters, digits := 0, 0
 	for _, r := range value {

@@ -13,39 +13,40 @@ import (
 	"unicode/utf8"
 )
 
-// Sitemaps as in https://www.sitemaps.org/protocol.html: a list of addresses or
-// of further sitemaps, in XML or plain, as it is or a gzip file.
+// Limits for sitemaps as in https://www.sitemaps.org/protocol.html. A sitemap is a list of
+// addresses or of further sitemaps, in XML or plain text, possibly in a gzip file.
 const (
-	maxUnpacked   = 16 << 20 // bytes of a packed sitemap that are read; what stands in them is followed
-	maxEntryBytes = 8 << 20  // of the addresses of one sitemap
+	maxUnpacked   = 16 << 20 // unpacked bytes that are read of a gzip sitemap
+	maxEntryBytes = 8 << 20  // bytes of the addresses of one sitemap
 	maxDate       = 64       // bytes of a lastmod
 )
 
-// packed says whether the path is that of a sitemap in a gzip file, whatever
-// media type it is sent with.
+// packed reports whether the path is that of a gzip sitemap. The media type of the response does
+// not matter.
 func packed(path string) bool {
 	return strings.HasSuffix(path, ".xml.gz") || strings.HasSuffix(path, ".txt.gz")
 }
 
-// isSitemap says whether a document that begins so is one.
+// isSitemap reports whether a document that begins with head is a sitemap.
 func isSitemap(head []byte) bool {
 	return bytes.Contains(head, []byte("<urlset")) || bytes.Contains(head, []byte("<sitemapindex"))
 }
 
+// gzipped reports whether body begins like a gzip file.
 func gzipped(body []byte) bool { return bytes.HasPrefix(body, []byte("\x1f\x8b\x08")) }
 
-// pathOf is url without its query.
+// pathOf returns url without its query.
 func pathOf(url string) string { path, _, _ := strings.Cut(url, "?"); return path }
 
-// plainSitemap says whether the text at url is named as a sitemap is.
+// plainSitemap reports whether the name of the text at url is that of a sitemap.
 func plainSitemap(url string) bool {
 	url = pathOf(url)
 	name := strings.TrimSuffix(url[strings.LastIndexByte(url, '/')+1:], ".gz")
 	return strings.HasSuffix(name, ".txt") && strings.Contains(name, "sitemap")
 }
 
-// packedSitemap reads a sitemap while it unpacks it: a few KiB may be 16 MiB. A file that
-// is cut off or larger than maxUnpacked is read as far as it goes.
+// packedSitemap parses a sitemap while it unpacks it, because a few KiB may become 16 MiB. A file
+// that is cut off or larger than maxUnpacked is read as far as possible.
 func packedSitemap(in input) (p page, err error) {
 	z, err := gzip.NewReader(bytes.NewReader(in.body))
 	if err != nil {
@@ -66,7 +67,7 @@ func packedSitemap(in input) (p page, err error) {
 	default:
 		limit.N = min(limit.N, maxFeed)
 		in.body, err = io.ReadAll(from)
-		if len(in.body) > 0 { // of what is cut off, the beginning
+		if len(in.body) > 0 { // a file that is cut off still has its beginning
 			p, err = extractXML(in)
 		}
 	}
@@ -76,10 +77,10 @@ func packedSitemap(in input) (p page, err error) {
 	return p, err
 }
 
-// listed reads a plain sitemap: an address a line, in UTF-8.
+// listed parses a plain sitemap: one address per line, in UTF-8.
 func listed(in input, from *bufio.Reader) page {
 	var refs []ref
-	size, long := 0, false // the line is longer than an address
+	size, long := 0, false // long: the line is longer than an address may be
 	for first := true; len(refs) <= in.maxEntries && size <= maxEntryBytes; first = false {
 		line, err := from.ReadSlice('\n')
 		if first {
@@ -92,7 +93,7 @@ func listed(in input, from *bufio.Reader) page {
 			size += len(line)
 		}
 		if long = part; err != nil && !part {
-			break // the end, or what is cut off
+			break // the end, or the file is cut off
 		}
 	}
 	p := entries(in, refs)
@@ -102,8 +103,8 @@ func listed(in input, from *bufio.Reader) page {
 	return p
 }
 
-// entries is the page of a sitemap: all of it is followed, and as much kept as
-// of any page.
+// entries returns the page of a sitemap. All its entries are followed. Its record keeps as many as
+// for any page.
 func entries(in input, refs []ref) (p page) {
 	all, over := links(in.url, "", refs, in.maxEntries, maxEntryBytes)
 	if over || len(refs) > in.maxEntries {
@@ -120,18 +121,18 @@ func entries(in input, refs []ref) (p page) {
 	return p
 }
 
-// sitemapReader is what a sitemap has said so far.
+// sitemapReader is the state of parsing a sitemap.
 type sitemapReader struct {
 	refs  []ref
 	size  int      // bytes of refs
 	path  []string // the open elements
 	text  strings.Builder
-	first int // in refs, of the entry we are in
+	first int // index in refs of the current entry's first address
 	date  *time.Time
 }
 
-// sitemap reads the addresses of a sitemap or of an index of sitemaps. What is
-// broken ends it; what stands before is kept.
+// sitemap parses the addresses of a sitemap or of a sitemap index. A syntax error ends it; the
+// addresses before the error are kept.
 func sitemap(in input, from io.Reader) (page, error) {
 	begun := time.Now()
 	x := newXMLReader(from)
@@ -160,6 +161,7 @@ func sitemap(in input, from io.Reader) (page, error) {
 	return p, nil
 }
 
+// token handles one XML token.
 func (r *sitemapReader) token(tok xml.Token) {
 	switch tok := tok.(type) {
 	case xml.StartElement:
@@ -168,7 +170,7 @@ func (r *sitemapReader) token(tok xml.Token) {
 		switch tok.Name.Local {
 		case "url", "sitemap":
 			r.first, r.date = len(r.refs), nil
-		case "link": // xhtml: the page in another language
+		case "link": // xhtml:link, the page in another language
 			r.alternate(tok.Attr)
 		}
 	case xml.CharData:
@@ -183,8 +185,8 @@ func (r *sitemapReader) token(tok xml.Token) {
 	}
 }
 
-// end takes up what an element held. Only those right under url or sitemap are
-// of the entry: an image or a video of it has a loc, too.
+// end handles the content of an element. It belongs to the entry only if it is directly under url
+// or sitemap. An image or a video of the entry also has a loc.
 func (r *sitemapReader) end(name string) {
 	text := strings.TrimSpace(r.text.String())
 	r.text.Reset()
@@ -209,6 +211,7 @@ func (r *sitemapReader) add(l ref) {
 	r.size += len(l.href)
 }
 
+// inEntry reports whether the open element is directly under url or sitemap.
 func (r *sitemapReader) inEntry() bool {
 	if len(r.path) < 2 {
 		return false
@@ -217,6 +220,7 @@ func (r *sitemapReader) inEntry() bool {
 	return over == "url" || over == "sitemap"
 }
 
+// alternate adds the address of the page in another language, from the attributes of an xhtml:link.
 func (r *sitemapReader) alternate(attrs []xml.Attr) {
 	var l ref
 	for _, a := range attrs {
@@ -233,8 +237,8 @@ func (r *sitemapReader) alternate(attrs []xml.Attr) {
 	}
 }
 
-// hreflang is the language that a link declares, "" when it is none: a language
-// tag, or x-default.
+// hreflang returns the language that a link declares: a language tag or x-default. Otherwise it
+// returns "".
 func hreflang(text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) < 2 || len(text) > 35 || strings.ContainsFunc(text, notInTag) {

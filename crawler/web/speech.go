@@ -6,32 +6,32 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Which parts of a page's text are code and links: they say little of its language and of the
-// times it speaks of.
+// Limits for marking which parts of a page's text are code and links. Those parts show little about
+// its language and the times that it mentions.
 const (
-	maxMarked = 2 * maxDated // bytes of a text whose parts are told apart
-	maxParts  = 4 << 10      // parts of a kind; what follows the last is not looked at
+	maxMarked = 2 * maxDated // bytes of a text in which parts are marked
+	maxParts  = 4 << 10      // parts of one kind; text after the last one is not used
 )
 
-// part is bytes of a text.
+// part is a range of bytes of a text.
 type part struct{ from, to int }
 
-// parts are those of one kind, in order and apart.
+// parts are the parts of one kind, in order and without overlap.
 type parts struct {
 	list []part
-	from int  // where the open one begins
-	open bool // there is one
+	from int  // start of the open part
+	open bool // there is an open part
 	full bool
 }
 
-// begin opens a part at a byte of the text.
+// begin opens a part at byte at of the text, unless one is open.
 func (p *parts) begin(at int) {
 	if !p.open {
 		p.open, p.from = true, at
 	}
 }
 
-// end closes the open part.
+// end closes the open part at byte at.
 func (p *parts) end(at int) {
 	if !p.open {
 		return
@@ -45,7 +45,7 @@ func (p *parts) end(at int) {
 	}
 }
 
-// known is how many bytes of text are told apart.
+// known returns the number of bytes of text in which parts are marked.
 func (p *parts) known(text string) int {
 	if p.full {
 		return p.list[len(p.list)-1].to
@@ -53,8 +53,8 @@ func (p *parts) known(text string) int {
 	return min(len(text), maxMarked)
 }
 
-// codeTag follows the elements that hold code. Those inside of lines end with their line, and
-// those of lines at the next heading: pages forget to close them.
+// codeTag handles the elements that hold code. An inline one ends at the end of its line at the
+// latest, a block at the next heading. Pages often forget to close them.
 func (r *reader) codeTag(a atom.Atom, opens bool) {
 	const block, inline = 0, 1
 	step := -1
@@ -81,10 +81,11 @@ func (r *reader) codeTag(a atom.Atom, opens bool) {
 	}
 }
 
-// gap stands in the place of what was cut out of a text: the words around it are not neighbours.
+// gap replaces what was cut out of a text, because the words around it are not neighbours.
 const gap = " … "
 
-// less is text less the parts in cuts, at most most bytes and what is known of each.
+// less returns text without the parts in cuts: at most most bytes, and only as far as the parts of
+// each of cuts are known.
 func less(text string, most int, cuts ...*parts) string {
 	for _, c := range cuts {
 		text = text[:min(len(text), c.known(text))]
@@ -92,7 +93,7 @@ func less(text string, most int, cuts ...*parts) string {
 	var out strings.Builder
 	out.Grow(min(len(text), most))
 	at := 0
-	var next [2]int // of the lists of cuts
+	var next [2]int // index in the list of each of cuts
 	for at < len(text) && out.Len() < most {
 		end, after := len(text), len(text)
 		for i, c := range cuts {
@@ -111,7 +112,7 @@ func less(text string, most int, cuts ...*parts) string {
 	return head(out.String(), most)
 }
 
-// only is the parts in p of text, at most most bytes.
+// only returns the parts of text in p, at most most bytes.
 func only(text string, most int, p *parts) string {
 	var out strings.Builder
 	for _, l := range p.list {
@@ -124,7 +125,7 @@ func only(text string, most int, p *parts) string {
 	return head(out.String(), most)
 }
 
-// speech is what of the page tells its language.
+// speech returns the parts of the page that show its language.
 func (r *reader) speech(p *page) speech {
 	s := speech{prose: spread(less(p.text, maxDated, &r.codes, &r.anchors)), links: p.title +
 		"\n" + only(p.text, langSample, &r.anchors)}
@@ -134,8 +135,8 @@ func (r *reader) speech(p *page) speech {
 	return s
 }
 
-// spread is a sample of text from all over it, of at most langSample bytes: manuals are often
-// translated in part, or begin with what all pages begin with.
+// spread returns a sample of at most langSample bytes from several places of text. Manuals are
+// often translated only in part, or begin with text that all pages share.
 func spread(text string) string {
 	const places = 4
 	if len(text) <= langSample {
@@ -146,7 +147,8 @@ func spread(text string) string {
 	for i := range places {
 		rest := text[i*len(text)/places:]
 		if i > 0 {
-			rest = rest[1+strings.IndexByte(head(rest, langSample/places), '\n'):] // from the beginning of a line
+			// Start at the beginning of a line.
+			rest = rest[1+strings.IndexByte(head(rest, langSample/places), '\n'):]
 		}
 		out.WriteString(strings.ToValidUTF8(head(rest, langSample/places), "")) //nolint:errcheck // never fails
 		out.WriteByte('\n')                                                     //nolint:errcheck // never fails
@@ -154,8 +156,8 @@ func spread(text string) string {
 	return out.String()
 }
 
-// spoken is the text that may speak of times: without code, unless that is nearly all of the text and
-// reads like prose, as the manual pages do that are code throughout.
+// spoken returns the text that may mention times: the text without code. If nearly all of it is
+// code and reads like prose, it returns the whole text. Some manual pages are like that.
 func (r *reader) spoken(p *page) string {
 	if len(r.codes.list) == 0 {
 		return p.text
@@ -168,7 +170,7 @@ func (r *reader) spoken(p *page) string {
 	return said
 }
 
-// prosaic says whether text reads like prose rather than like code.
+// prosaic reports whether text reads like prose rather than like code.
 func prosaic(text string) bool {
 	const share = 2
 	var e evidence

@@ -9,26 +9,26 @@ import (
 	"golang.org/x/net/html"
 )
 
-// tokens reads the tokens of an HTML document and holds little more than maxToken bytes
-// of it. A longer text comes in parts. A longer comment is left out, and so are the
-// attributes of a longer tag, of which stop speaks.
+// tokens reads the tokens of an HTML document and buffers little more than maxToken bytes of it. A
+// longer text comes in parts. A longer comment is left out. The attributes of a longer tag are left
+// out too; then stop is set.
 //
-// The tokenizer below remembers the names of the attributes of a tag and clears that
-// memory at each tag; it keeps the size that the largest tag had. So after a tag with many
-// attributes there is a new tokenizer: else one such tag would make all that follow slow.
+// The html.Tokenizer remembers the attribute names of a tag and clears that memory at each tag. The
+// memory keeps the size that the largest tag needed. So after a tag with many attributes, tokens
+// starts a new html.Tokenizer. Otherwise one such tag would make all later tags slow.
 type tokens struct {
 	from  source
 	z     *html.Tokenizer
 	n     int
-	raw   string // the element that the next text is in, where that holds no tags: script ...
-	many  bool   // the tag that was read last has many attributes
-	part  bool   // the text that was read last is a part of a longer one
-	more  bool   // and more of it comes
-	text  []byte // of it
-	tags  int    // bytes of tags that begin elements
-	crowd int    // bytes of those with many attributes
-	stop  string // the bound that was hit
-	ended error  // io.EOF, or what was wrong with the reading
+	raw   string // the element of the next text if it holds no tags: script ...
+	many  bool   // the last tag has many attributes
+	part  bool   // the last text is a part of a longer one
+	more  bool   // more parts of the last text follow
+	text  []byte // the last text
+	tags  int    // bytes of all start tags so far
+	crowd int    // bytes of the start tags with many attributes
+	stop  string // the limit that was hit
+	ended error  // io.EOF, or the error of the reader
 }
 
 func newTokens(r io.Reader) *tokens {
@@ -37,7 +37,7 @@ func newTokens(r io.Reader) *tokens {
 	return t
 }
 
-// again starts a tokenizer where the last one stopped, inside the element raw.
+// again starts a new html.Tokenizer where the last one stopped. raw is the element there, or "".
 func (t *tokens) again(raw string) {
 	if t.z != nil {
 		t.from.back(t.z.Buffered())
@@ -45,13 +45,13 @@ func (t *tokens) again(raw string) {
 	t.z = html.NewTokenizer(&t.from)
 	t.z.SetMaxBuf(maxToken)
 	t.raw, t.many = raw, false
-	if raw != "" { // a tokenizer of a fragment would not look for the end tag
+	if raw != "" { // html.NewTokenizerFragment would not look for the end tag
 		t.from.back([]byte("<" + raw + ">"))
 		t.z.Next()
 	}
 }
 
-// next is the next text or tag; ErrorToken is the end.
+// next returns the type of the next text or tag, or ErrorToken at the end.
 func (t *tokens) next() html.TokenType {
 	for {
 		if t.many {
@@ -95,7 +95,8 @@ func (t *tokens) next() html.TokenType {
 	}
 }
 
-// crowded counts the bytes of tags with many attributes; true is too many.
+// crowded adds n to the bytes of tags with many attributes. It reports whether they exceed
+// maxCrowded.
 func (t *tokens) crowded(n int) bool {
 	if t.crowd += n; t.crowd <= maxCrowded {
 		return false
@@ -104,18 +105,18 @@ func (t *tokens) crowded(n int) bool {
 	return true
 }
 
-// cut says whether the token that was read last is cut off: a whole one is shorter.
+// cut reports whether the last token is incomplete. A complete one is shorter than maxToken.
 func (t *tokens) cut() bool { return len(t.z.Raw()) >= maxToken }
 
-// takeText sets text. Of a part of a text nothing is taken that would read otherwise
-// beside what follows: half a character, an entity, an end tag.
+// takeText sets text. When the text comes in parts, a part ends before anything that would change
+// its meaning together with what follows: half a character, an entity or an end tag.
 func (t *tokens) takeText() {
 	t.part = t.more
 	if t.more = t.cut(); !t.more {
 		t.text, t.raw = t.z.Text(), ""
 		return
 	}
-	const last = 64 // bytes; entities and the end tags of raw texts are shorter
+	const last = 64 // bytes; entities and the end tags of raw elements are shorter
 	raw := t.z.Raw()
 	end := wholeRunes(raw)
 	if at := bytes.LastIndexAny(raw[len(raw)-last:], " \t\r\n\f<&"); at >= 0 {
@@ -131,8 +132,8 @@ func (t *tokens) takeText() {
 	t.again(t.raw)
 }
 
-// skipTag passes over the attributes of a tag that is longer than maxToken, and says
-// whether they are many.
+// skipTag skips the attributes of a tag that is longer than maxToken. many reports whether the tag
+// has many attributes.
 func (t *tokens) skipTag() (many bool) {
 	t.stop = stopTag
 	head := slices.Clone(t.z.Raw())
@@ -144,21 +145,21 @@ func (t *tokens) skipTag() (many bool) {
 	}
 	t.from.skip(at.ends)
 	const longName = 64
-	if end := bytes.IndexAny(head[2:longName], " \n\r\t\f/"); end >= 0 { // else it is no element of HTML
+	if end := bytes.IndexAny(head[2:longName], " \n\r\t\f/"); end >= 0 { // else not HTML
 		t.from.back(append(head[:2+end:2+end], '>'))
 	}
 	t.again("")
 	return manyAttributes(head)
 }
 
-// skipComment passes over a comment that is longer than maxToken.
+// skipComment skips a comment that is longer than maxToken.
 func (t *tokens) skipComment() {
 	head := t.z.Raw()
 	dashes := bytes.HasPrefix(head, []byte("<!--"))
 	t.from.back(t.z.Buffered())
 	t.from.back(head[len(head)-3:])
 	t.z = nil
-	seen := 0 // dashes in a row
+	seen := 0 // number of dashes directly before this byte
 	t.from.skip(func(b byte) bool {
 		switch {
 		case b == '>':
@@ -173,13 +174,13 @@ func (t *tokens) skipComment() {
 	t.again("")
 }
 
-// inTag follows the bytes of a tag as the HTML standard does.
+// inTag tracks the position inside a tag, byte by byte, as the HTML standard does.
 type inTag struct {
-	value bool // behind a =
-	quote byte // the one that the value is in, ' ' for a value without
+	value bool // after a =
+	quote byte // the quote around the value, ' ' for a value without quotes
 }
 
-// ends says whether the tag ends at b.
+// ends reports whether the tag ends at b.
 func (t *inTag) ends(b byte) bool {
 	blank := b == ' ' || b == '\n' || b == '\r' || b == '\t' || b == '\f'
 	switch {
@@ -203,7 +204,7 @@ func (t *inTag) ends(b byte) bool {
 	return false
 }
 
-// rawElement is the name in tag, when it begins an element that holds text alone.
+// rawElement returns the element name in tag if that element holds only text, otherwise "".
 func rawElement(tag []byte) string {
 	if len(tag) < 2 || bytes.IndexByte([]byte("inpstx"), tag[1]|0x20) < 0 {
 		return ""
@@ -219,8 +220,8 @@ func rawElement(tag []byte) string {
 	return ""
 }
 
-// manyAttributes says whether a tag may have so many that the tokenizer had better
-// forget them.
+// manyAttributes reports whether a tag may have so many attributes that a new html.Tokenizer is
+// better.
 func manyAttributes(tag []byte) bool {
 	const longTag, some = 512, 128
 	if len(tag) <= longTag {
@@ -236,19 +237,20 @@ func manyAttributes(tag []byte) bool {
 	return n > some
 }
 
-// source reads what was given back, the last first, and then rest.
+// source reads the bytes that were given back, the last ones first, and then rest.
 type source struct {
 	front [][]byte
 	rest  io.Reader
 }
 
-// back gives b back, which is not written to afterwards.
+// back puts b back to be read again. The caller must not write to b afterwards.
 func (s *source) back(b []byte) {
 	if len(b) > 0 {
 		s.front = append(s.front, b)
 	}
 }
 
+// Read implements io.Reader.
 func (s *source) Read(p []byte) (int, error) {
 	n := len(s.front)
 	if n == 0 {
@@ -261,7 +263,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return c, nil
 }
 
-// skip reads up to and with the byte at which ends says so, or to the end.
+// skip reads up to and including the byte for which ends is true, or to the end.
 func (s *source) skip(ends func(byte) bool) {
 	var buf [4 << 10]byte
 	for {
@@ -273,7 +275,7 @@ func (s *source) skip(ends func(byte) bool) {
 			}
 		}
 		if err != nil {
-			return // the next Read says so again
+			return // the next Read returns the error again
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An entity is decoded once: a page about HTML says what it says.
+// An entity is decoded once, so a page about HTML keeps its meaning.
 func TestEntitiesAreDecodedOnce(t *testing.T) {
 	p := mustExtract(t, read("<title>&amp;lt;b&amp;gt;</title><a href='/x?a&amp;lt=1'>&amp;copy;</a> &amp;amp;"))
 	if p.title != "&lt;b&gt;" || p.text != "&copy; &amp;" || len(p.links) != 1 ||
@@ -14,7 +14,7 @@ func TestEntitiesAreDecodedOnce(t *testing.T) {
 	}
 }
 
-// Behind a tag, a comment or a script that is too long to be held, a page goes on.
+// After a tag, a comment or a script that is too long for the buffer, the page is read on.
 func TestWhatIsTooLongIsPassedOver(t *testing.T) {
 	long := strings.Repeat("a", 3*maxToken/2)
 	for name, c := range map[string]struct{ body, text, stop string }{

@@ -22,24 +22,24 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Options of New. A zero limit is its default.
+// Options are the options of New. A limit of zero means its default.
 type Options struct {
 	Client     *fetch.Client // required
 	Retry      fetch.Retry
-	MaxLag     time.Duration // the longest Crawl-delay honoured; a site asking for more is skipped; default 30 s
+	MaxLag     time.Duration // longest Crawl-delay; a slower site is skipped; default 30 s
 	MaxLinks   int           // links kept of one page, default 10,000
-	MaxEntries int           // entries followed of one sitemap, default 50,000 (the most it may have)
+	MaxEntries int           // entries followed of one sitemap, default 50,000 (the maximum)
 	MaxText    int           // bytes of text kept of one page, default 1 MiB
-	MaxTime    time.Duration // of one extraction, default 10 s
-	Keep       bool          // give exchanges and bodies to the store, for export
-	// MaxFile has the files of accounts fetched, those of at most so many bytes; at most
-	// the constant MaxFile. 0 = none.
+	MaxTime    time.Duration // limit of one extraction, default 10 s
+	Keep       bool          // give requests, responses and bodies to the store, for export
+	// MaxFile makes the Source fetch the files of accounts, each up to MaxFile bytes. It is at most
+	// the constant MaxFile. 0 means no files.
 	MaxFile int64
-	// Unjudged leaves out what a page is judged to be: where, of what time, and the
-	// print of a copy. For who fetches and stores only; a peer judges.
+	// Unjudged leaves out what a page is judged to be: its place, its period and its fingerprint.
+	// It is for a caller that only fetches and stores; a peer judges.
 	Unjudged bool
-	// Places is called for the first page that says where it is, and more often;
-	// default: opens the gazetteer once.
+	// Places is called for the first page that declares a place, and may be called more often. The
+	// default opens the gazetteer once.
 	Places func() (*geo.Gazetteer, error)
 }
 
@@ -49,7 +49,7 @@ type Source struct {
 	langs *tongues
 }
 
-// New is a Source; it reports every fault of o at once.
+// New returns a Source. The error lists all faults of o at once.
 func New(o Options) (*Source, error) {
 	var errs []error
 	if o.Client == nil {
@@ -89,15 +89,16 @@ func New(o Options) (*Source, error) {
 	return &Source{o, langs}, nil
 }
 
-// Name is "web".
+// Name returns "web".
 func (s *Source) Name() string { return "web" }
 
-// Handles says whether k is a page, or a file of an account.
+// Handles reports whether k is a page or a file of an account.
 func (s *Source) Handles(k partition.Key) bool {
 	return k.Kind() == partition.KindPage || k.Kind() == partition.KindFile
 }
 
-// Fetch is of crawler.Source.
+// Fetch implements crawler.Source. If a file of an account is not fetched, the result also has a
+// gap for the account (missedFile).
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	res, err := s.ask(ctx, t)
 	if err == nil && t.Due.Key.Kind() == partition.KindFile {
@@ -106,11 +107,11 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	return res, err
 }
 
-// ask is Fetch without the ledger.
+// ask is Fetch without the gaps that Fetch adds for files.
 func (s *Source) ask(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	file := t.Due.Key.Kind() == partition.KindFile
 	res := fetch.Result{Site: t.Site, Planned: file}
-	if file && s.o.MaxFile == 0 { // it was admitted by a peer that does
+	if file && s.o.MaxFile == 0 { // a peer that does fetch files admitted it
 		res.Next = store.Next{State: store.StateDone, At: t.Now.Add(fileAgain),
 			Reason: "this peer fetches no files of accounts"}
 		return res, nil
@@ -123,7 +124,7 @@ func (s *Source) ask(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	for _, err := range []error{s.o.Client.PortOf(u), s.o.Client.NeedsContact(u.Hostname())} {
 		if err != nil {
 			res = refuse(res, fetch.Stop(err), fetch.Reason(err))
-			res.Next.At = t.Now.Add(contactAgain) // the next start may have one, or allow the port
+			res.Next.At = t.Now.Add(contactAgain) // the next start may change that
 			return res, nil
 		}
 	}
@@ -168,12 +169,14 @@ func (s *Source) ask(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	return s.answered(t, res, resp), nil
 }
 
-// contactAgain is when a Key that was refused for want of a contact is looked at again.
+// contactAgain is the time after which a Key is tried again that was refused because no contact is
+// set or its port is not allowed.
 const contactAgain = time.Hour
 
+// accept is the Accept header of requests for pages.
 const accept = "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.5"
 
-// wanted says whether the body of an answer is of use.
+// wanted reports whether the body of a response can be used.
 func wanted(status int, h http.Header) bool {
 	if status < 200 || status > 299 {
 		return false
@@ -182,17 +185,19 @@ func wanted(status int, h http.Header) bool {
 	return err != nil || kind == "" || hasText(kind) || isXML(kind)
 }
 
+// hasText reports whether a media type is that of an HTML or plain text page.
 func hasText(kind string) bool {
 	return kind == "text/html" || kind == "application/xhtml+xml" || kind == "text/plain"
 }
 
+// refuse returns res with the state refused.
 func refuse(res fetch.Result, stop, reason string) fetch.Result {
 	res.Stop = stop
 	res.Next = store.Next{State: store.StateRefused, Reason: reason}
 	return res
 }
 
-// failed is the result of a request without a whole answer.
+// failed returns the result of a request that brought no complete response.
 func (s *Source) failed(ctx context.Context, t fetch.Task, origin string, res fetch.Result, resp *fetch.Response,
 	err error) (fetch.Result, error) {
 	if ctx.Err() != nil {
@@ -209,18 +214,18 @@ func (s *Source) failed(ctx context.Context, t fetch.Task, origin string, res fe
 		return res, nil
 	}
 	res.Next = s.o.Retry.Again(t.Due, t.Now, fetch.Reason(err))
-	if resp != nil { // the site is there, this answer was broken
+	if resp != nil { // the site responds, but this response was broken
 		res.Bytes, res.Asked, res.Slow = resp.Bytes, resp.Asked, resp.Elapsed
 		return res, nil
 	}
 	s.o.Retry.Failed(&res.Site, t.Now)
-	if s.o.Retry.Down(res.Site) { // let robots.txt tell whether it is the site or this page
+	if s.o.Retry.Down(res.Site) { // robots.txt then shows whether the site or only this page fails
 		res.Site.Robots = without(res.Site.Robots, origin)
 	}
 	return res, nil
 }
 
-// answered is the result of a whole answer.
+// answered returns the result of a complete response.
 func (s *Source) answered(t fetch.Task, res fetch.Result, resp *fetch.Response) fetch.Result {
 	status := resp.Status
 	switch {
@@ -260,7 +265,7 @@ func (s *Source) answered(t fetch.Task, res fetch.Result, resp *fetch.Response) 
 	return res
 }
 
-// redirect records where t points to and asks that it be crawled.
+// redirect records the target of the redirect and adds the target as a link, to be crawled.
 func (s *Source) redirect(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	base, err := partition.NewBase(t.Due.Key.URL())
 	var to partition.Key
@@ -271,12 +276,12 @@ func (s *Source) redirect(t fetch.Task, res *fetch.Result, resp *fetch.Response)
 		*res = refuse(*res, "redirect", fmt.Sprintf("status %d without a usable Location", resp.Status))
 		return
 	}
-	if to == t.Due.Key { // differs in the fragment at most
+	if to == t.Due.Key { // it differs only in the fragment
 		*res = refuse(*res, "redirect", "redirects to itself")
 		return
 	}
-	// A site that insists on its session is followed into it once, and to other
-	// pages without it.
+	// If a site insists on a session, the crawler follows one redirect into the session. To other
+	// pages it goes without the session.
 	clean, named := withoutSession(to)
 	switch was, had := withoutSession(t.Due.Key); {
 	case named && clean != was:
@@ -291,7 +296,7 @@ func (s *Source) redirect(t fetch.Task, res *fetch.Result, resp *fetch.Response)
 	res.Links = []store.Link{{Key: to, Rel: "redirect"}}
 }
 
-// page records what a 2xx says.
+// page records what a 2xx response says.
 func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	rec := s.record(t, resp)
 	res.Next = store.Next{State: store.StateDone}
@@ -306,7 +311,8 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	sum := sha256.Sum256(resp.Body)
 	rec.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	if rec.MediaType == "" {
-		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body)) // its own answers parse
+		// A type from DetectContentType always parses.
+		rec.MediaType, _, _ = mime.ParseMediaType(http.DetectContentType(resp.Body))
 	}
 	in := input{
 		body: resp.Body, contentType: contentType(resp.Header), mediaType: rec.MediaType, url: t.Due.Key.URL(),
@@ -317,12 +323,12 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 	if errors.Is(err, errNoReader) {
 		return
 	}
-	if err != nil { // the parser gave up: what is known is kept, without text
+	if err != nil { // the parser failed: the record keeps what is known, without text
 		res.Stop, res.Next.Reason = "extract", fetch.Reason(err)
-		rec.NoArchive = true // the page could not say whether it may be
+		rec.NoArchive = true // the page could not say whether it may be archived
 		return
 	}
-	switch { // the first bound that was met is the stop; the reason has both
+	switch { // the first limit that was hit is Stop; Reason names both
 	case p.stop == "":
 	case res.Stop == "":
 		res.Stop, res.Next.Reason = p.stop, "cut off at "+p.stop
@@ -351,16 +357,17 @@ func (s *Source) page(t fetch.Task, res *fetch.Result, resp *fetch.Response) {
 		res.Stop = "noindex"
 	}
 	if !s.o.Unjudged {
-		if err := s.judge(rec, p.spoken); err != nil { // the page is kept as it was read
+		if err := s.judge(rec, p.spoken); err != nil { // the page is kept as it was parsed
 			res.Stop, res.Next.Reason = "judge", fetch.Reason(err)
 		}
 	}
 	res.Links = slices.Concat(rec.Links, p.more)
 }
 
+// errNoReader is the error for a media type that is not parsed.
 var errNoReader = errors.New("web: neither text nor links")
 
-// readAs reads in as what it is.
+// readAs parses in according to its media type and name.
 func readAs(in input) (page, error) {
 	if gzipped(in.body) {
 		return packedSitemap(in)
@@ -376,6 +383,7 @@ func readAs(in input) (page, error) {
 	return page{}, errNoReader
 }
 
+// record returns the record of a response, with the fields that the headers give.
 func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 	kind, _, err := mime.ParseMediaType(contentType(resp.Header))
 	if err != nil || len(kind) > maxMediaType {
@@ -387,7 +395,7 @@ func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 		what = store.KindMedia
 	}
 	return &store.Record{
-		NoArchive: said.noArchive || said.noIndex, // until the page itself is read
+		NoArchive: said.noArchive || said.noIndex, // until the page itself was parsed
 		V:         store.RecordVersion, Key: t.Due.Key, Kind: what, URL: t.Due.Key.URL(), FetchedAt: t.Now.UTC(),
 		Source: s.Name(),
 		Status: resp.Status, ETag: headerText(resp.Header, "ETag"), Modified: headerText(resp.Header, "Last-Modified"),
@@ -395,7 +403,7 @@ func (s *Source) record(t fetch.Task, resp *fetch.Response) *store.Record {
 	}
 }
 
-// capture is what is kept of an exchange.
+// capture returns what is kept of a request and its response.
 func (s *Source) capture(resp *fetch.Response) *store.Capture {
 	if !s.o.Keep {
 		return &store.Capture{Status: resp.Status}
@@ -404,11 +412,11 @@ func (s *Source) capture(resp *fetch.Response) *store.Capture {
 }
 
 const (
-	maxHeaderText = 1 << 10       // of a header value that is kept or parsed, a longer one counts as absent
+	maxHeaderText = 1 << 10       // bytes of a header value; a longer one counts as absent
 	maxMediaType  = 127 + 1 + 127 // RFC 6838 section 4.2
 )
 
-// contentType is the Content-Type of h, "" when it is absent or too long to be one.
+// contentType returns the Content-Type of h, or "" when it is absent or longer than maxHeaderText.
 func contentType(h http.Header) string {
 	v := h.Get("Content-Type")
 	if len(v) > maxHeaderText {
@@ -417,10 +425,11 @@ func contentType(h http.Header) string {
 	return v
 }
 
+// headerText returns a header value as valid UTF-8, or "" when it is longer than maxHeaderText.
 func headerText(h http.Header, name string) string {
 	v := h.Get(name)
 	if len(v) > maxHeaderText {
-		return "" // cut, it would never match again
+		return "" // a shortened value would never match again
 	}
 	return strings.ToValidUTF8(v, "\uFFFD")
 }

@@ -16,7 +16,7 @@ import (
 
 var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// site serves h on loopback and gives a Source that may ask it.
+// site serves h on loopback and returns a Source that may fetch from it.
 func site(t *testing.T, o fetch.Options, h http.HandlerFunc) (*Source, *httptest.Server) {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -34,8 +34,8 @@ func site(t *testing.T, o fetch.Options, h http.HandlerFunc) (*Source, *httptest
 	return s, srv
 }
 
-// get fetches url till something is learnt of it, as the crawler would, and
-// says how many requests were made.
+// get fetches url until there is a result, as the crawler would. It also returns the number of
+// requests.
 func get(t *testing.T, s *Source, url string, due store.Due, st store.Site) (fetch.Result, int) {
 	t.Helper()
 	k, err := partition.ParseKey(url)

@@ -12,9 +12,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Feeds and sitemaps are pages whose links are their entries.
+// Feeds and sitemaps are handled as pages whose links are their entries.
 
-// isXML says whether a media type may be a feed's or a sitemap's.
+// isXML reports whether a media type may be that of a feed or a sitemap.
 func isXML(kind string) bool {
 	switch kind {
 	case "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
@@ -24,8 +24,7 @@ func isXML(kind string) bool {
 	return false
 }
 
-// extractXML reads a feed (RSS, Atom, JSON) or a sitemap; other XML has neither
-// text nor links.
+// extractXML parses a feed (RSS, Atom, JSON) or a sitemap. Other XML gives neither text nor links.
 func extractXML(in input) (p page, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -49,7 +48,7 @@ func extractXML(in input) (p page, err error) {
 	return p, nil
 }
 
-// parseFeed reads the feed in in, nil when it is none, and says which bound it hit.
+// parseFeed parses the feed in in. f is nil when there is none. stop is the limit that was hit.
 func parseFeed(in input) (f *gofeed.Feed, stop string, err error) {
 	switch body := bytes.TrimLeft(in.body, " \r\n\t\xfe\xff\x00\xef\xbb\xbf"); {
 	case bytes.HasPrefix(body, []byte("{")):
@@ -65,6 +64,7 @@ func parseFeed(in input) (f *gofeed.Feed, stop string, err error) {
 	return nil, "", nil
 }
 
+// feed returns the page of a feed. Its text is the titles of its entries.
 func feed(in input, f *gofeed.Feed) page {
 	title, text := prose{max: maxTitle}, prose{max: in.maxText}
 	title.add(strings.ToValidUTF8(f.Title, "\uFFFD"))
@@ -91,8 +91,8 @@ func feed(in input, f *gofeed.Feed) page {
 	return p
 }
 
-// dated is when an entry changed last, as the feed says; nil when it does not, or
-// says what parseDate would not take.
+// dated returns the time of an entry's last change as the feed states it. It returns nil when there
+// is none or it is not plausible.
 func dated(it *gofeed.Item) (at *time.Time) {
 	for _, d := range [...]*time.Time{it.PublishedParsed, it.UpdatedParsed} {
 		if d == nil || !plausible(*d) || at != nil && !d.After(*at) {
@@ -104,7 +104,7 @@ func dated(it *gofeed.Item) (at *time.Time) {
 	return at
 }
 
-// bounded is links and, when there were too many, the limit.
+// bounded returns the links for refs and, when there were too many, the name of the limit.
 func bounded(in input, refs []ref) (out []store.Link, stop string) {
 	out, over := links(in.url, "", refs, in.maxLinks, maxLinkBytes)
 	if over || len(refs) > in.maxLinks {

@@ -70,7 +70,7 @@ func TestSitemaps(t *testing.T) {
 	}
 }
 
-// What a sitemap says of its entries, and only of them.
+// The data of a sitemap's entries, and of nothing else in it.
 func TestSitemapEntries(t *testing.T) {
 	p, err := extractXML(read(`<?xml version="1.0" encoding="ISO-8859-1"?>
 <urlset xmlns:image="i" xmlns:xhtml="x"><url><lastmod>2026-01-02T03:04:05+01:00</lastmod><loc>https://example.org/a</loc>
@@ -93,7 +93,7 @@ func TestSitemapEntries(t *testing.T) {
 	}
 }
 
-// A sitemap in a gzip file, whole, cut off, too large, packed twice; and a plain one.
+// A gzip sitemap that is complete, cut off, too large or packed twice, and a plain one.
 func TestPackedSitemaps(t *testing.T) {
 	pack := func(text string) string {
 		var b bytes.Buffer
@@ -148,7 +148,7 @@ func FuzzXML(f *testing.F) {
 	})
 }
 
-// An entry of a feed has the date when it changed last, if that is one.
+// An entry of a feed has the date of its last change if the date is valid.
 func TestFeedDates(t *testing.T) {
 	p, err := extractXML(read(`<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title>
 <entry><title>a</title><link href="https://example.org/a"/><published>2026-01-01T00:00:00Z</published><updated>2026-05-01T14:00:00+02:00</updated></entry>
@@ -167,8 +167,8 @@ func TestFeedDates(t *testing.T) {
 	}
 }
 
-// Whatever a date looks like, it is a time of this web or none, and reads the same
-// again; a feed's are no others.
+// Any date text gives a plausible time or none, and the time parses to itself again. The same holds
+// for the dates of a feed.
 func FuzzDates(f *testing.F) {
 	for _, s := range []string{"2026-05-01T12:00:00Z", "2026-05", " 20260501 ", "Fri, 01 May 2026 12:00:00 GMT",
 		"9999-12-31", "-1", "2026-05-01T12:00:00.999999999+14:00"} {

@@ -9,18 +9,19 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// xmlReader reads the tokens of an XML document within bounds: those of one token are
-// looked after while it is read (xmlBytes), those of what is open and of the whole
+// xmlReader reads the tokens of an XML document within limits. xmlBytes checks the limits of one
+// token while it is read. xmlReader checks the limits of the open elements and of the whole
 // document at each token.
 type xmlReader struct {
 	d     *xml.Decoder
 	bytes *xmlBytes
-	n     int   // tokens and attributes
-	open  []int // namespaces that each open element declares
+	n     int   // tokens and attributes so far
+	open  []int // number of namespaces that each open element declares
 	names int   // the sum of open
 	stop  string
 }
 
+// newXMLReader returns an xmlReader that is not strict and decodes the declared character set.
 func newXMLReader(body io.Reader) *xmlReader {
 	x := &xmlReader{bytes: &xmlBytes{from: bufio.NewReader(body)}}
 	x.d = xml.NewDecoder(x.bytes)
@@ -36,11 +37,12 @@ func newXMLReader(body io.Reader) *xmlReader {
 	return x
 }
 
-// errXMLBound is an error for the decoder; the reader's stop says which bound.
+// errXMLBound is the error that the decoder gets at a limit. xmlReader.stop names the limit.
 var errXMLBound = errors.New("web: xml: a bound was hit")
 
-// next is the next token, valid until the one after. The end of the document, and a
-// bound, is io.EOF; stop is set by a bound. Another error is a fault of the document.
+// next returns the next token, which is valid until the following call. It returns io.EOF at the
+// end of the document and at a limit; at a limit, stop is set. Any other error is a fault of the
+// document.
 func (x *xmlReader) next() (xml.Token, error) {
 	if x.n++; x.n > maxXMLTokens {
 		return nil, x.hit(stopXMLTokens)
@@ -80,38 +82,39 @@ func (x *xmlReader) next() (xml.Token, error) {
 	return tok, nil
 }
 
-// hit notes a bound.
+// hit stores the name of a limit and returns io.EOF.
 func (x *xmlReader) hit(bound string) error {
 	x.stop = bound
 	return io.EOF
 }
 
-// raw is the bytes of the token that was read last, valid until the next one.
+// raw returns the bytes of the last token, valid until the next call of next.
 func (x *xmlReader) raw() []byte { return x.bytes.token() }
 
-// xmlBytes gives a decoder its bytes and counts those of the present token: a decoder
-// puts a whole tag or text together before it says anything of it.
+// xmlBytes feeds a decoder and counts the bytes of the current token. The check is needed because a
+// decoder builds a whole tag or text before it returns it.
 type xmlBytes struct {
 	from *bufio.Reader
 	kind xmlKind
-	held bool   // the < behind a text was read, and begins the next token
-	last byte   // that was read
-	kept []byte // of the token, as far as keep
+	held bool   // the < after a text was read; it begins the next token
+	last byte   // the last byte that was read
+	kept []byte // the first keep bytes of the token
 	keep int
 	n    int // bytes of the token
 	stop string
 }
 
+// xmlKind is what xmlBytes knows about the current token.
 type xmlKind uint8
 
 const (
-	xmlBegin xmlKind = iota // nothing of the token was read
-	xmlOpen                 // a <
+	xmlBegin xmlKind = iota // nothing of the token was read yet
+	xmlOpen                 // a < was read
 	xmlTag
-	xmlOther // text, or an instruction, a comment, CDATA
+	xmlOther // text, a processing instruction, a comment or CDATA
 )
 
-// begin begins a token.
+// begin starts a new token.
 func (b *xmlBytes) begin() {
 	b.held = b.last == '<'
 	b.kind, b.n, b.kept = xmlBegin, 0, b.kept[:0]
@@ -123,7 +126,7 @@ func (b *xmlBytes) begin() {
 	}
 }
 
-// token is what was kept of the token, without the < of the next.
+// token returns the kept bytes of the token, without the < of the next one.
 func (b *xmlBytes) token() []byte {
 	if b.last == '<' && len(b.kept) == b.n && b.n > 0 {
 		return b.kept[:b.n-1]
@@ -131,6 +134,7 @@ func (b *xmlBytes) token() []byte {
 	return b.kept
 }
 
+// ReadByte is called by the decoder. It returns errXMLBound when the token exceeds its limit.
 func (b *xmlBytes) ReadByte() (byte, error) {
 	c, err := b.from.ReadByte()
 	if err != nil {
@@ -164,11 +168,11 @@ func (b *xmlBytes) ReadByte() (byte, error) {
 	return c, nil
 }
 
-// Read is for the decoder of a character set, which reads all that follows.
+// Read is for the decoder of a character set, which reads everything that follows.
 func (b *xmlBytes) Read(p []byte) (int, error) { return b.from.Read(p) }
 
-// printable leaves out the control characters that XML does not allow, and that
-// feeds have nevertheless.
+// printable removes the control characters that XML does not allow. Feeds contain them
+// nevertheless.
 type printable struct{ from io.Reader }
 
 func (r printable) Read(p []byte) (int, error) {

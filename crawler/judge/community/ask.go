@@ -6,34 +6,35 @@ import (
 	"slices"
 )
 
-// Ask is something that would tell more of an undecided account.
+// Ask is data that would help to decide an undecided account.
 type Ask struct {
 	What string `json:"what"` // texts, neighbours
-	// Value is how likely the account is decided by it, for each call that it takes.
+	// Value is the probability that the data decides the account, divided by the number of calls it
+	// takes.
 	Value float64 `json:"value"`
 }
 
-// What can be asked for.
+// The data that can be requested.
 const (
-	AskTexts      = "texts"      // more of what the account wrote
-	AskNeighbours = "neighbours" // whom it follows and who follows it, and their verdicts
+	AskTexts      = "texts"      // more texts of the account
+	AskNeighbours = "neighbours" // the accounts it follows, its followers, and their verdicts
 )
 
-// source is what a kind of data is expected to tell: evidence of lean nats for
-// members and against others, give or take spread, with so many calls.
+// source is what one kind of data is expected to show: evidence of lean nats for members and
+// against others, with the standard deviation spread. It takes so many calls.
 type source struct {
 	what         string
 	lean, spread float64
 	calls        float64
 }
 
-// enoughNeighbours is from how many judged neighbours on more tell little.
+// enoughNeighbours is the number of judged neighbours after which more add little.
 const enoughNeighbours = 20
 
-// asks lists what is missing of an account whose evidence so far is sum, the best first.
+// asks lists the missing data of an account whose evidence so far is sum, the best first.
 func asks(sum float64, texts []string, e Edges) []Ask {
 	var out []Ask
-	// What is there already makes more of it tell less.
+	// The more data is there already, the less more of it shows.
 	have := float64(len(texts)) / (float64(len(texts)) + fewTexts)
 	known := 0
 	for _, c := range []Counts{e.Follows, e.Followers, e.Mentions, e.MentionedBy} {
@@ -53,8 +54,8 @@ func asks(sum float64, texts []string, e Edges) []Ask {
 	return out
 }
 
-// decides is how likely a source takes sum past In or Out, if what it says is
-// spread normally around its lean.
+// decides returns the probability that a source moves sum past a limit. The limit is In for both
+// sides. The evidence of the source is normally distributed around its lean.
 func decides(sum float64, s source) float64 {
 	p := 1 / (1 + math.Exp(-sum))
 	bound := math.Log(In / (1 - In))
@@ -64,14 +65,14 @@ func decides(sum float64, s source) float64 {
 	return p*(above(sum+lean)+below(sum+lean)) + (1-p)*(above(sum-lean)+below(sum-lean))
 }
 
-// Wish is one question of many accounts.
+// Wish is the Ask of one account.
 type Wish struct {
 	ID string `json:"id"`
 	Ask
 }
 
-// Order puts the questions about undecided accounts in the order in which a
-// budget of calls decides the most accounts; of equal ones the smaller id first.
+// Order returns the Asks of all undecided accounts in the order in which a budget of calls decides
+// the most accounts. For equal values the smaller id comes first.
 func Order(verdicts map[string]Verdict) []Wish {
 	var out []Wish
 	for id, v := range verdicts {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// CommunityVersion is the version of the format of a Community (field "v").
+// CommunityVersion is the version of the file format of a Community (field "v").
 const CommunityVersion = 1
 
-// maxCommunity caps a community's file, in bytes.
+// maxCommunity is the limit for a community's file, in bytes.
 const maxCommunity = 4 << 20
 
 // ErrCommunity is wrapped by every error of Parse.
@@ -25,35 +25,34 @@ var ErrCommunity = errors.New("not a community")
 //go:embed communities/*.json
 var embedded embed.FS
 
-// Community is what belonging means. Words are matched whole, in any case and
-// with or without accents.
+// Community defines who belongs. Words match as whole words. Case and accents do not matter.
 type Community struct {
 	V         int      `json:"v"`
 	Name      string   `json:"name"`
 	Countries []string `json:"countries"`         // ISO 3166-1 alpha-2
-	Regions   []string `json:"regions,omitempty"` // of those countries, admin1 as the gazetteer names it; none = all
-	Languages []string `json:"languages"`         // as focus/lang tells them: pt-PT
-	Rivals    []string `json:"rivals,omitempty"`  // languages of those who are taken for the community: pt-BR
-	Shared    []string `json:"shared,omitempty"`  // tags that could be either: pt
-	Zones     []string `json:"zones,omitempty"`   // time zones, IANA or as services name them
-	Domains   []string `json:"domains,omitempty"` // suffixes of hosts: .pt
-	// Not: what speaks against belonging as the field of the same name speaks for.
+	Regions   []string `json:"regions,omitempty"` // admin1 in these countries; none = all
+	Languages []string `json:"languages"`         // tags of crawler/judge/lang: pt-PT
+	Rivals    []string `json:"rivals,omitempty"`  // languages of people mistaken for it: pt-BR
+	Shared    []string `json:"shared,omitempty"`  // tags that may be of both: pt
+	Zones     []string `json:"zones,omitempty"`   // time zones, IANA or the names that services use
+	Domains   []string `json:"domains,omitempty"` // host suffixes: .pt
+	// The fields with Not are evidence against belonging, as the field without Not is evidence for
+	// it.
 	NotDomains []string `json:"not_domains,omitempty"`
 
-	Names    []string `json:"names,omitempty"` // given and family names that tell the community from its rivals
+	Names    []string `json:"names,omitempty"` // given and family names that the rivals do not have
 	NotNames []string `json:"not_names,omitempty"`
 	Words    []string `json:"words,omitempty"` // in a description: nationality, teams, flags
 	NotWords []string `json:"not_words,omitempty"`
-	Born     []string `json:"born,omitempty"`   // what stands before a place of birth: natural de
-	Origin   []string `json:"origin,omitempty"` // names of declared fields that hold one
+	Born     []string `json:"born,omitempty"`   // words before a place of birth: natural de
+	Origin   []string `json:"origin,omitempty"` // names of declared fields for a place of birth
 	Hashtags []string `json:"hashtags,omitempty"`
 
 	Seeds      []string `json:"seeds,omitempty"`      // accounts that belong
 	Exclusions []string `json:"exclusions,omitempty"` // accounts that do not
 }
 
-// Parse reads a community's file. An unknown field is an error: it would be a
-// wish that nobody grants.
+// Parse parses a community's file. An unknown field is an error, because it would have no effect.
 func Parse(b []byte) (Community, error) {
 	var c Community
 	if len(b) > maxCommunity {
@@ -86,7 +85,7 @@ func Parse(b []byte) (Community, error) {
 	return c, nil
 }
 
-// Embedded is a community that comes with the program.
+// Embedded returns a community that is embedded in the program.
 func Embedded(name string) (Community, error) {
 	b, err := EmbeddedFile(name)
 	if err != nil {
@@ -95,8 +94,8 @@ func Embedded(name string) (Community, error) {
 	return Parse(b)
 }
 
-// EmbeddedFile is the text of a community that comes with the program, by its name or the
-// code of its first country.
+// EmbeddedFile returns the file of an embedded community, by its name or the code of its first
+// country.
 func EmbeddedFile(name string) ([]byte, error) {
 	b, err := embedded.ReadFile("communities/" + name + ".json")
 	for _, other := range EmbeddedNames() {
@@ -109,18 +108,18 @@ func EmbeddedFile(name string) ([]byte, error) {
 			b, err = of, nil
 		}
 	}
-	if err != nil { // it is in the program: only its name can be wrong
+	if err != nil { // the files are in the program: only the name can be wrong
 		return nil, fmt.Errorf("%w: none is called %q; there are %s", ErrCommunity, name,
 			strings.Join(EmbeddedNames(), ", "))
 	}
 	return b, nil
 }
 
-// EmbeddedNames are the communities that come with the program.
+// EmbeddedNames returns the names of the embedded communities.
 func EmbeddedNames() []string {
 	names, err := fs.Glob(embedded, "communities/*.json")
 	if err != nil {
-		return nil // the pattern is right
+		return nil // cannot happen: the pattern is valid
 	}
 	for i, n := range names {
 		names[i] = strings.TrimSuffix(strings.TrimPrefix(n, "communities/"), ".json")
@@ -128,7 +127,7 @@ func EmbeddedNames() []string {
 	return names
 }
 
-// words are phrases to be found in folded text.
+// words are phrases to find in folded text.
 type words []string
 
 func newWords(list []string) words {
@@ -141,7 +140,7 @@ func newWords(list []string) words {
 	return w
 }
 
-// in gives those that folded text has.
+// in returns the phrases that the folded text contains.
 func (w words) in(text string) []string {
 	var found []string
 	for _, s := range w {
@@ -152,8 +151,8 @@ func (w words) in(text string) []string {
 	return found
 }
 
-// fold is text in lower case without accents, each word between single blanks; a
-// flag is a word.
+// fold returns text in lower case without accents, with single spaces around each word. A flag is a
+// word.
 func fold(text string) string {
 	var b strings.Builder
 	b.WriteByte(' ')

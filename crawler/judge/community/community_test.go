@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 		texts  []string
 		e      Edges
 		want   string
-		mirror string // as the community of the other country sees it
+		mirror string // the verdict of the other country's community
 	}{
 		"nothing": {want: IsUndecided, mirror: IsUndecided},
 		"a seed": {p: Profile{ID: "seed", Location: "Recife"}, want: IsIn,
@@ -115,7 +115,7 @@ func weather() (out []string) {
 	return out
 }
 
-// What is asked first is what more likely decides, and less the more is known.
+// The first Ask is the one that more likely decides. The more is known, the less an Ask is worth.
 func TestAsk(t *testing.T) {
 	j := judge(t, community(t, "portugal"))
 	value := func(v Verdict, what string) float64 {
@@ -218,7 +218,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Whatever a service sends: no panic, a score, the same verdict twice.
+// Any data of a service: no panic, a valid score, and the same verdict twice.
 func FuzzJudge(f *testing.F) {
 	j := judge(f, community(f, "portugal"))
 	f.Add("Ana", "natural de Viseu", "Lisboa", "Europe/Lisbon", "pt-PT", "http://x.pt", "Bora lá #slbenfica", 3, 1)

@@ -1,34 +1,35 @@
-// Package community says whether an account belongs to a community, such as the
-// Portuguese on a social network, wherever they live.
+// Package community judges whether an account belongs to a community, such as the Portuguese on a
+// social network, wherever they live.
 //
 // # A community is data
 //
-// A Community is a JSON file: countries and regions, languages and the ones that
-// are taken for them (rivals), names, key words, hashtags, domains, time zones,
-// accounts that are known to belong and that are known not to. The package knows
-// no country; portugal and brazil are embedded, and Parse reads one's own.
+// A Community is a JSON file. It lists countries and regions, languages, names, key words,
+// hashtags, domains and time zones. It also lists rivals, which are languages that are mistaken for
+// the community's, and accounts that are known to belong or not to belong. The package knows no
+// country. The files portugal and brazil are embedded, and Parse reads a user's own file.
 //
 // # The decision
 //
-// Judge weighs all evidence. Each piece adds its weight, in nats of
-// log-likelihood, for (above 0) or against (below 0): place and origin by the
-// gazetteer (partition/geo), what language the person writes (focus/lang), names,
-// words, declared fields, time zone, domain, the accounts that it follows, is
-// followed by and mentions, and whether it is a machine. The sum is tempered so that
-// of accounts with score s about the share s belong (calibrated on
-// the simulated community of communitytest, not on real accounts: no labelled
-// ones are at hand). From In up an account is in, from Out down it is out, between
-// them it is undecided and Verdict.Ask says what would be worth asking for.
+// Judge weighs all evidence. Each piece adds its weight, in nats of log-likelihood, for (above 0)
+// or against (below 0). The evidence from the profile is place and origin by the gazetteer
+// (partition/geo), names, words, declared fields, time zone and domain. The evidence from the texts
+// is the language that the person writes (crawler/judge/lang), hashtags, and whether the account is
+// a machine. The last kind is the accounts that it follows, is followed by and mentions.
 //
-// Overrides win over the judge and are kept in the order in which they were made;
-// Mistakes holds them against what the judge says.
+// The sum is tempered, so that about the share s of the accounts with score s belongs. It was
+// calibrated on the simulated community of communitytest, because no labelled real accounts are
+// available. With a score of In or more an account is in, with Out or less it is out. Between them
+// it is undecided, and Verdict.Ask lists the data that is worth fetching.
+//
+// Overrides win over the judge and are kept in the order in which they were made. Mistakes compares
+// them with the judge's verdicts.
 //
 // # In a crawl
 //
-// Judge is a function of a profile, some texts and the counts of neighbours
-// already judged; it keeps nothing and asks nothing. Verdicts of neighbours change
-// as a crawl goes on, so who crawls judges again what is undecided when it has
-// learned more: crawler/social does, communitytest.Grow shows the loop.
+// Judge is a function of a profile, some texts and the counts of neighbours already judged. It
+// keeps no state and fetches nothing. The verdicts of neighbours change during a crawl. So a
+// crawler judges undecided accounts again when it knows more: crawler/social does, and
+// communitytest.Grow shows the loop.
 //
-// All is pure and safe for concurrent use.
+// Everything is pure and safe for concurrent use, except Overrides.
 package community

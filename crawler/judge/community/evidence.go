@@ -13,10 +13,10 @@ import (
 	"github.com/echo-node/echo-node/partition/geo"
 )
 
-// adder takes one piece of evidence.
+// adder adds one piece of evidence.
 type adder func(kind, text string, weight float64)
 
-// profile is the evidence of what an account says of itself.
+// profile adds the evidence of what an account says about itself.
 func (j *Judge) profile(p Profile, add adder) {
 	hints := geo.Hints{Language: p.Lang, TimeZone: p.TimeZone}
 	if w, ok := j.at(clip(p.Location, MaxField), hints); ok {
@@ -58,8 +58,8 @@ func (j *Judge) profile(p Profile, add adder) {
 	}
 }
 
-// at is 1 for a place in the community's country, -1 for one elsewhere, times
-// the confidence.
+// at returns the confidence of a place, positive for a place of the community and negative for one
+// elsewhere. It returns false when text names no known place.
 func (j *Judge) at(text string, hints geo.Hints) (float64, bool) {
 	if text == "" {
 		return 0, false
@@ -75,7 +75,8 @@ func (j *Judge) at(text string, hints geo.Hints) (float64, bool) {
 	return -r.Confidence, true
 }
 
-// origin reads "natural de Viseu": up to three words behind are a place.
+// origin handles phrases such as "natural de Viseu": up to three words after the phrase are a
+// place.
 func (j *Judge) origin(text string, add adder) {
 	for _, phrase := range j.born {
 		_, rest, found := strings.Cut(text, phrase)
@@ -93,7 +94,7 @@ func (j *Judge) origin(text string, add adder) {
 	}
 }
 
-// listed is evidence of words found in a list: each its weight, up to most.
+// listed adds evidence for the words found in a list: weight for each word, up to most.
 func listed(kind string, found []string, weight, most float64, add adder) {
 	if len(found) == 0 {
 		return
@@ -102,7 +103,7 @@ func listed(kind string, found []string, weight, most float64, add adder) {
 	add(kind, strings.Join(found, ", "), w)
 }
 
-// tag is the language that the account has set its service to.
+// tag adds evidence for the interface language of the account.
 func (j *Judge) tag(tag string, add adder) {
 	switch base, _, _ := strings.Cut(tag, "-"); {
 	case tag == "":
@@ -112,17 +113,17 @@ func (j *Judge) tag(tag string, add adder) {
 		add("tag", tag, -weightRivalTag)
 	case slices.Contains(j.c.Shared, base):
 		add("tag", tag, weightShared)
-	case base != "en": // which is what services come set to
+	case base != "en": // en is the default of most services
 		add("tag", tag, -weightTag)
 	}
 }
 
-// fewTexts is how many judged texts give half the weight of many: of a variety of a
-// language, which a confidence is calibrated for, it is only caution.
+// fewTexts is the number of judged texts that give half the weight of many. The confidence of a
+// language's variety is calibrated already, so there this is only caution.
 const fewTexts = 3.0
 
-// lives tempers what tells where an account lives. Three things that say the same are
-// not three times as sure; and who writes the language of the one country and
+// lives reduces the weight of the evidence for where an account lives. Three facts that say the
+// same are not three times as certain. And an account that writes the language of one country and
 // lives in the other has moved. wrote is the evidence of the language from enough texts.
 func lives(all []Evidence, wrote float64) {
 	sum := 0.0
@@ -147,11 +148,11 @@ func lives(all []Evidence, wrote float64) {
 
 func isHome(kind string) bool { return kind == "place" || kind == "zone" || kind == "domain" }
 
-// moved is from how many judged texts on a language outweighs where somebody lives.
+// moved is the number of judged texts from which a language outweighs where somebody lives.
 const moved = 8
 
-// writing is what language the person writes, and hashtags. It gives the evidence of
-// a variety that is known from enough texts, else 0.
+// writing adds evidence for the language that the person writes and for hashtags. It returns the
+// evidence of a variety that is known from enough texts, otherwise 0.
 func (j *Judge) writing(texts []string, add adder) (variety float64) {
 	person := j.langs.Person()
 	tags := map[string]bool{}
@@ -180,7 +181,8 @@ func (j *Judge) writing(texts []string, add adder) (variety float64) {
 	share := shareOf(v)
 	text := fmt.Sprintf("%s in %d texts (%.2f), %.0f %% of them", v.Lang, v.Judged, v.Confidence, 100*share)
 	sure := min(1, math.Log(v.Confidence/(1-min(v.Confidence, 0.999)))/3) // 1 from 0.95 on
-	mostly := min(1, share/0.6)                                           // a language that one lives among is learned
+	// People learn the local language, so 60 % of the texts is full evidence.
+	mostly := min(1, share/0.6)
 	var w float64
 	switch name := v.Lang.String(); {
 	case slices.Contains(j.c.Languages, name) && len(j.c.Rivals) > 0:
@@ -194,7 +196,7 @@ func (j *Judge) writing(texts []string, add adder) (variety float64) {
 	case slices.Contains(j.c.Shared, name):
 		w = weightShared
 	default:
-		// Who also writes the community's language may be a member abroad.
+		// An account that also writes the community's language may be a member abroad.
 		w = -weightForeign * enough * mostly * (1 - min(1, j.ownShare(v)/alsoOwn))
 	}
 	add("language", text, w)
@@ -204,11 +206,11 @@ func (j *Judge) writing(texts []string, add adder) (variety float64) {
 	return variety
 }
 
-// alsoOwn is the part of somebody's texts in the community's language from which
-// on more texts in another do not speak against belonging.
+// alsoOwn is the share of an account's texts in the community's language at which texts in another
+// language no longer count against belonging.
 const alsoOwn = 0.4
 
-// ownShare is the part of somebody's texts in a language of the community.
+// ownShare returns the share of an account's texts in a language of the community.
 func (j *Judge) ownShare(v lang.PersonVerdict) (sum float64) {
 	for _, s := range v.Shares {
 		if name := s.Lang.String(); slices.Contains(j.c.Languages, name) || slices.Contains(j.c.Shared, name) {
@@ -218,8 +220,8 @@ func (j *Judge) ownShare(v lang.PersonVerdict) (sum float64) {
 	return sum
 }
 
-// shareOf is the part of somebody's texts that is in the main language; of
-// Portuguese, in whatever variety each text by itself seems to be.
+// shareOf returns the share of an account's texts in its main language. It counts all varieties of
+// Portuguese together, because the variety of a single text may be wrong.
 func shareOf(v lang.PersonVerdict) float64 {
 	base, _, _ := strings.Cut(v.Lang.String(), "-")
 	sum := 0.0
@@ -231,10 +233,10 @@ func shareOf(v lang.PersonVerdict) float64 {
 	return sum
 }
 
-// neighbours is how those were judged that the account has to do with. Whom it follows,
-// who follows it and whom it mentions are pieces of evidence each: put together, who is followed by many
-// and follows few would be what others make of them. Of the people whom a member
-// mentions about 79 % are members (Oliveira 2011); as many in as out tells nothing.
+// neighbours adds evidence of the verdicts of an account's neighbours. Accounts it follows, its
+// followers and the accounts it mentions are separate pieces of evidence. Added up, an account with
+// many followers that follows few would be what its followers are. About 79 % of the people that a
+// member mentions are members (Oliveira 2011). Equal numbers of in and out are no evidence.
 func (j *Judge) neighbours(e Edges, add adder) {
 	var lean, in, out float64
 	for _, x := range []struct {
@@ -253,14 +255,14 @@ func (j *Judge) neighbours(e Edges, add adder) {
 	add("neighbours", fmt.Sprintf("%.0f in, %.0f out", in, out), max(-mostNeighbours, min(mostNeighbours, lean)))
 }
 
-// A machine repeats itself: of so many texts at least, so many are copies of others,
-// numbers and links aside.
+// A machine repeats itself: it has at least machineTexts texts, and at least the share machineShare
+// of them are copies of others. Digits and links do not count.
 const (
 	machineTexts = 8
 	machineShare = 0.5
 )
 
-// machine is whether no person writes there.
+// machine reports whether the account is run by a program, and adds the evidence for it.
 func machine(p Profile, texts []string, add adder) (is bool) {
 	if p.Bot {
 		add("machine", "declared", -weightBot)
@@ -284,8 +286,8 @@ func machine(p Profile, texts []string, add adder) (is bool) {
 	return true
 }
 
-// wordsAlone is text without digits: what the weather is like changes, the sentence
-// does not.
+// wordsAlone returns text without digits: in a weather report the numbers change, the sentence does
+// not.
 func wordsAlone(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsDigit(r) {

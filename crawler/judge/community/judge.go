@@ -11,27 +11,28 @@ import (
 	"github.com/echo-node/echo-node/partition/geo"
 )
 
-// Version is of the judge: what another one said is to be judged again.
+// Version is the version of the judge. Verdicts of another version must be judged again.
 const Version = 2
 
-// Caps of what is looked at.
+// Limits for the input of Judge.
 const (
 	MaxField  = 4 << 10 // bytes of one text of a profile
 	MaxFields = 16      // declared fields
-	MaxTexts  = 200     // texts; more tell hardly more
+	MaxTexts  = 200     // texts; more texts add hardly any evidence
 )
 
-// From In up an account is in, from Out down it is out. Who is out is not looked at
-// again, who is in is: so out has to be the surer.
+// With a score of In or more an account is in, with Out or less it is out. An account that is out
+// is not judged again, an account that is in is. So out has to be the more certain one.
 const (
 	In  = 0.92
 	Out = 0.03
-	// Stay is for who crawls: who was in is so until the score is below it. Neighbours' verdicts
-	// come and go, and following somebody anew costs more than going on.
+	// Stay is for crawlers: an account that was in stays in until its score is below Stay.
+	// Neighbours' verdicts change often, and to follow an account again costs more than to
+	// continue.
 	Stay = 0.8
 )
 
-// Profile is what an account says of itself. Every field may be empty.
+// Profile is what an account says about itself. Every field may be empty.
 type Profile struct {
 	ID       string  `json:"id"` // a Key, or any name that is unique
 	Name     string  `json:"name,omitempty"`
@@ -39,10 +40,10 @@ type Profile struct {
 	Bio      string  `json:"bio,omitempty"`
 	Location string  `json:"location,omitempty"`
 	TimeZone string  `json:"time_zone,omitempty"`
-	Lang     string  `json:"lang,omitempty"` // of the interface, BCP 47
+	Lang     string  `json:"lang,omitempty"` // language of the interface, BCP 47
 	URL      string  `json:"url,omitempty"`
 	Fields   []Field `json:"fields,omitempty"`
-	Bot      bool    `json:"bot,omitempty"` // declared
+	Bot      bool    `json:"bot,omitempty"` // the account declares itself a bot
 }
 
 // Field is a name and a value that an account shows.
@@ -51,13 +52,13 @@ type Field struct {
 	Value string `json:"value"`
 }
 
-// Counts are neighbours that have been judged.
+// Counts are the numbers of neighbours that were judged in and out.
 type Counts struct {
 	In  int `json:"in"`
 	Out int `json:"out"`
 }
 
-// Edges are the judged neighbours of an account by kind.
+// Edges counts the judged neighbours of an account by kind.
 type Edges struct {
 	Follows     Counts `json:"follows"`
 	Followers   Counts `json:"followers"`
@@ -65,10 +66,10 @@ type Edges struct {
 	MentionedBy Counts `json:"mentioned_by"`
 }
 
-// Evidence is one thing that speaks for belonging (weight above 0, in nats) or
-// against it.
+// Evidence is one fact for belonging (weight above 0, in nats) or against it.
 type Evidence struct {
-	// seed, exclusion, override, place, origin, language, name, word, zone, tag, domain, hashtag, neighbours, machine
+	// Kind is seed, exclusion, override, place, origin, language, name, word, zone, tag, domain,
+	// hashtag, neighbours or machine.
 	Kind   string  `json:"kind"`
 	Text   string  `json:"text"` // what was found
 	Weight float64 `json:"weight"`
@@ -77,9 +78,9 @@ type Evidence struct {
 // Verdict is whether an account belongs.
 type Verdict struct {
 	Verdict  string     `json:"verdict"` // in, out, undecided
-	Score    float64    `json:"score"`   // 0 to 1: how likely it belongs
+	Score    float64    `json:"score"`   // 0 to 1: the probability that it belongs
 	Evidence []Evidence `json:"evidence"`
-	Ask      []Ask      `json:"ask,omitempty"` // of an undecided one: what to ask for, the best first
+	Ask      []Ask      `json:"ask,omitempty"` // if undecided: data worth fetching, best first
 }
 
 // The verdicts.
@@ -89,7 +90,7 @@ const (
 	IsUndecided = "undecided"
 )
 
-// Judge weighs evidence for one community. Immutable, so safe for concurrent use.
+// Judge weighs evidence for one community. It is immutable and so safe for concurrent use.
 type Judge struct {
 	c              Community
 	places         *geo.Gazetteer
@@ -101,7 +102,7 @@ type Judge struct {
 	zones          map[string]bool
 }
 
-// New makes a judge; places and langs may be shared.
+// New returns a judge. places and langs may be shared.
 func New(c Community, places *geo.Gazetteer, langs *lang.Judge) (*Judge, error) {
 	if places == nil || langs == nil {
 		return nil, errors.New("who: no gazetteer, or no judge of languages")
@@ -115,7 +116,7 @@ func New(c Community, places *geo.Gazetteer, langs *lang.Judge) (*Judge, error) 
 	return j, nil
 }
 
-// Open is New with the gazetteer and the judge of languages that come with the program.
+// Open is New with the gazetteer and the language judge that are embedded in the program.
 func Open(c Community) (*Judge, error) {
 	places, err := geo.Open()
 	if err != nil {
@@ -128,16 +129,15 @@ func Open(c Community) (*Judge, error) {
 	return New(c, places, langs)
 }
 
-// The weights, in nats. Each is about what the logarithm of the ratio of
-// frequencies inside and outside of the community is, where many are at hand
-// that look like it without being it; one piece alone never decides.
+// The weights, in nats. Each is about the logarithm of the ratio of frequencies inside and outside
+// the community, where many outsiders look like members. One piece of evidence alone never decides.
 const (
 	prior          = -0.3
 	weightPlace    = 1.8 // times confidence
-	mostHome       = 2.6 // of place, zone and domain together: all of them tell where somebody lives
-	emigrant       = 0.4 // of that, against a language that is known from enough texts
+	mostHome       = 2.6 // limit of place, zone and domain together: all show where somebody lives
+	emigrant       = 0.4 // factor for them, if they contradict a language from enough texts
 	weightBorn     = 4.0
-	weightWriting  = 5.0 // the variety of a language that tells from the rivals
+	weightWriting  = 5.0 // the variety of a language that differs from the rivals'
 	weightForeign  = 3.0 // another language
 	weightOwn      = 2.5 // the community's language where there is no rival
 	weightShared   = 0.2
@@ -151,18 +151,18 @@ const (
 	weightDomain   = 1.4
 	weightHashtag  = 0.6
 	mostHashtags   = 1.8
-	weightBot      = 9.0 // declared
-	weightMachine  = 8.0 // by its texts
-	// of neighbours, times the logarithm of how many times more are in than out
+	weightBot      = 9.0 // a declared bot
+	weightMachine  = 8.0 // a machine, by its texts
+	// Weights of neighbours, multiplied by the logarithm of the ratio of in to out.
 	weightFollows   = 2.5
 	weightFollowers = 2.0
 	weightMentions  = 1.0
 	mostNeighbours  = 6.0
-	temper          = 0.85 // of the sum: pieces of evidence overlap
+	temper          = 0.85 // factor for the sum, because pieces of evidence overlap
 )
 
-// Judge weighs what is known of an account: its profile, some of its texts, and
-// how its neighbours were judged.
+// Judge weighs the known data of an account: its profile, some of its texts, and its neighbours'
+// verdicts.
 func (j *Judge) Judge(p Profile, texts []string, e Edges) Verdict {
 	if v, ok := j.listed(p.ID); ok {
 		return v
@@ -176,7 +176,7 @@ func (j *Judge) Judge(p Profile, texts []string, e Edges) Verdict {
 	}
 	j.profile(p, add)
 	if machine(p, texts, add) {
-		texts = nil // nobody wrote them, so they tell nobody's language
+		texts = nil // no person wrote them, so they show no language
 	}
 	lives(all, j.writing(texts, add))
 	j.neighbours(e, add)
@@ -200,6 +200,7 @@ func (j *Judge) Judge(p Profile, texts []string, e Edges) Verdict {
 	return v
 }
 
+// listed returns the verdict of an account that the community's file lists.
 func (j *Judge) listed(id string) (Verdict, bool) {
 	switch {
 	case id == "":
@@ -211,9 +212,10 @@ func (j *Judge) listed(id string) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// round to six digits: more would be noise, and differ between machines.
+// round rounds to six digits. More digits would be noise, and would differ between machines.
 func round(x float64) float64 { return math.Round(x*1e6) / 1e6 }
 
+// clip returns the first most bytes of s as valid UTF-8.
 func clip(s string, most int) string {
 	if len(s) > most {
 		s = s[:most]

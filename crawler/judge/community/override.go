@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Override is a verdict by hand. It wins over the judge until a later one of the
-// same account; an empty Verdict takes those before it back.
+// Override is a verdict made by a person. It wins over the judge until a later Override of the same
+// account. An empty Verdict cancels the earlier ones.
 type Override struct {
 	ID      string    `json:"id"`
-	Verdict string    `json:"verdict"` // in, out, undecided, or "" = the judge's again
-	By      string    `json:"by"`      // who said so
+	Verdict string    `json:"verdict"` // in, out, undecided, or "" = use the judge's again
+	By      string    `json:"by"`      // the person who made it
 	Why     string    `json:"why,omitempty"`
 	At      time.Time `json:"at"`
 }
 
-// ErrOverride is wrapped by what is wrong with an Override.
+// ErrOverride is wrapped by the errors for an invalid Override.
 var ErrOverride = errors.New("not an override")
 
-// Overrides are all that were ever made, in order: the log. The zero value has
-// none. Not safe for concurrent use while Add is called.
+// Overrides is the log of all overrides ever made, in order. The zero value has none. It is not
+// safe for concurrent use while Add is called.
 type Overrides struct {
 	log []Override
 	now map[string]Override
 }
 
-// Add logs one more override. Who made it is required: it is somebody's word.
+// Add adds one override to the log. By is required, because an override is a person's decision.
 func (o *Overrides) Add(x Override) error {
 	switch {
 	case x.ID == "" || x.By == "":
@@ -49,10 +49,10 @@ func (o *Overrides) Add(x Override) error {
 	return nil
 }
 
-// Log is a copy of all overrides in the order in which they were made.
+// Log returns a copy of all overrides in the order in which they were made.
 func (o *Overrides) Log() []Override { return slices.Clone(o.log) }
 
-// ReadOverrides reads a log: one Override as JSON a line.
+// ReadOverrides reads a log: one Override as JSON per line.
 func ReadOverrides(r io.Reader) (*Overrides, error) {
 	o := &Overrides{}
 	sc := bufio.NewScanner(r)
@@ -72,8 +72,8 @@ func ReadOverrides(r io.Reader) (*Overrides, error) {
 	return o, sc.Err()
 }
 
-// Apply is v, unless there is an override for id: then that, with what the judge
-// found as further evidence.
+// Apply returns v, unless there is an override for id. Then it returns the override's verdict, with
+// the judge's evidence after the override.
 func (o *Overrides) Apply(id string, v Verdict) Verdict {
 	x, ok := o.now[id]
 	if !ok {
@@ -90,25 +90,25 @@ func (o *Overrides) Apply(id string, v Verdict) Verdict {
 	return out
 }
 
-// Mistake is an account of which the judge says the contrary of an override.
+// Mistake is an account for which the judge contradicts an override.
 type Mistake struct {
 	Override Override `json:"override"`
 	Judged   Verdict  `json:"judged"`
 }
 
-// Report is how the judge stands against the overrides.
+// Report compares the judge with the overrides.
 type Report struct {
-	Overrides int       `json:"overrides"` // that hold now
+	Overrides int       `json:"overrides"` // overrides in force, of judged accounts
 	Agreed    int       `json:"agreed"`
-	Undecided int       `json:"undecided"` // the judge could not tell, and the override does
+	Undecided int       `json:"undecided"` // the judge is undecided, and the override is not
 	Mistakes  []Mistake `json:"mistakes"`  // by id
-	// Kinds is for each kind of evidence the nats by which it spoke for the
-	// mistakes: what to look at first.
+	// Kinds is, for each kind of evidence, the sum of nats with which it supported the mistakes. It
+	// shows what to check first.
 	Kinds map[string]float64 `json:"kinds"`
 }
 
-// Mistakes holds the overrides against what the judge says of the same accounts.
-// An account that was not judged is left out.
+// Mistakes compares the overrides with the judge's verdicts of the same accounts. Accounts that
+// were not judged are left out.
 func (o *Overrides) Mistakes(judged map[string]Verdict) Report {
 	r := Report{Mistakes: []Mistake{}, Kinds: map[string]float64{}}
 	for _, id := range slices.Sorted(maps.Keys(o.now)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/judge/duplicates/duplicatestest"
 )
 
-// synthetic is n short texts of which a tenth are copies with marks or an edit.
+// synthetic returns n short texts. A tenth of them are copies with marks or an edit.
 func synthetic(n int) iter.Seq[Text] {
 	return func(yield func(Text) bool) {
 		v := duplicatestest.NewVocabulary(31, 50_000)
@@ -50,7 +50,7 @@ func BenchmarkGroup(b *testing.B) {
 	b.Run("paper/2160000", func(b *testing.B) { benchmarkGroup(b, 2_160_000, Options{Paper: true}) })
 }
 
-// A hundred thousand equal texts must not cost their square.
+// A hundred thousand equal texts must not cost quadratic time.
 func BenchmarkGroupEqual(b *testing.B) {
 	for b.Loop() {
 		GroupAll(func(yield func(Text) bool) {
@@ -72,7 +72,7 @@ func BenchmarkPrint(b *testing.B) {
 	}
 }
 
-// The text of a page, as it comes from an extraction.
+// The text of a page as the extraction returns it.
 func BenchmarkPrintPage(b *testing.B) {
 	paragraph := "A câmara municipal de Évora prometeu 4200 euros para as obras, mas Inês Carvalho ainda não viu os papéis.\n"
 	text := Text{Text: strings.Repeat(paragraph, 80)}

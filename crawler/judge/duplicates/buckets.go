@@ -2,38 +2,38 @@ package duplicates
 
 import "math"
 
-// Bucket names one place where texts that may be copies meet. Its first byte is
-// the table, the rest the value in that table.
+// Bucket names a set of texts that may be copies of each other. Its first byte is the table, the
+// rest the value in that table.
 type Bucket uint64
 
-// The tables. The numbers are stored and sent; never renumber.
+// The tables. The numbers are stored and sent, so they must never change.
 const (
 	tableSame  = 1  // texts that match only exactly, by content
 	tableBlock = 16 // +i: block i of the fingerprint
 	tableBand  = 64 // +i: band i of the min-hash
 )
 
-// Bands of the min-hash: pairs that share a part j of their features meet with
-// probability 1-(1-j^bandRows)^Bands: 0.999 at 7/8 (one word of 15 replaced),
-// 0.97 at 10/13 (two), 0.06 at 3/10.
+// Bands of the min-hash. Pairs that share a part j of their features meet with probability
+// 1-(1-j^bandRows)^Bands: 0.999 at 7/8 (one word of 15 replaced), 0.97 at 10/13 (two), 0.06 at
+// 3/10.
 const (
 	Bands    = 8
 	bandRows = 4
 )
 
-// Table is the table of b; buckets of one table never overlap.
+// Table returns the table of b. Buckets of one table never overlap.
 func (b Bucket) Table() int { return int(b >> 56) }
 
-// block says whether b is a block of the fingerprint.
+// block reports whether b is a block of the fingerprint.
 func (b Bucket) block() bool { return b.Table() >= tableBlock && b.Table() <= tableBlock+MaxDistance }
 
-// Slot spreads buckets evenly over 64 bits, to be looked up like the hash of a
-// Key in a space of slices that are prefixes.
+// Slot maps buckets evenly to 64 bits. The result can be used like the hash of a Key, to find the
+// slice by prefix.
 func (b Bucket) Slot() uint64 { return mix(uint64(b) + 0x9e3779b97f4a7c15) }
 
-// Buckets appends to dst the buckets of p: two texts that Compare would call
-// copies share at least one (surely when near, else with the probability above).
-// A text of marks only has none, one too short to be compared one.
+// Buckets appends the buckets of p to dst. Two texts that Compare calls copies share at least one:
+// always when they are near, otherwise with the probability of Bands. A text that is only marks has
+// no bucket. A text too short to be compared word by word has one.
 func (o Options) Buckets(dst []Bucket, p Print) []Bucket {
 	o = o.withDefaults()
 	if p.Features == 0 {
@@ -56,12 +56,12 @@ func (o Options) Buckets(dst []Bucket, p Print) []Bucket {
 	return dst
 }
 
+// bucket returns the Bucket of a table for the low 56 bits of value.
 func bucket(table int, value uint64) Bucket {
 	return Bucket(uint64(table)<<56 | value&(1<<56-1))
 }
 
-// minFeatures appends the features that the min-hash sees to dst: words, and
-// pairs of ideographs.
+// minFeatures appends the features of the min-hash to dst: words and pairs of ideographs.
 func minFeatures(dst []uint32, units []Unit) []uint32 {
 	for i, u := range units {
 		f := uint32(u.word())
@@ -73,8 +73,8 @@ func minFeatures(dst []uint32, units []Unit) []uint32 {
 	return dst
 }
 
-// band is the value of band i: the least hash of the features under each of its
-// bandRows hash functions, together.
+// band returns the value of band i. It combines the smallest hash of the features under each of the
+// band's bandRows hash functions.
 func band(features []uint32, i int) uint64 {
 	var least [bandRows]uint64
 	for r := range least {
@@ -83,7 +83,7 @@ func band(features []uint32, i int) uint64 {
 	for _, f := range features {
 		h := mix(uint64(f)<<8 | uint64(i))
 		for r := range least {
-			// A different odd factor for each row; the high half decides.
+			// Each row has a different odd factor; the high bits decide.
 			least[r] = min(least[r], h*rowFactors[r]>>20)
 		}
 	}
@@ -94,7 +94,7 @@ func band(features []uint32, i int) uint64 {
 	return value
 }
 
-// rowFactors never change: they are part of PrintVersion.
+// rowFactors never change, because they are part of PrintVersion.
 var rowFactors = [bandRows]uint64{0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93, 0xa0761d6478bd642f}
 
 // mix is the finalizer of splitmix64.

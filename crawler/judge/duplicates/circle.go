@@ -4,32 +4,32 @@ import "slices"
 
 // Limits of a Circle.
 const (
-	MaxCircle = 1000 // texts of it
-	MaxAsked  = 128  // different ones of them whose copies are asked for
+	MaxCircle = 1000 // texts of one Circle
+	MaxAsked  = 128  // different texts whose copies are requested
 )
 
-// Circle gathers the texts that copies connect with one, step by step, from
-// whoever has parts of all texts: each holder is asked for what Meets with one of
-// Next, which is given to Add, until Next has no more. Then Groups are those that
-// one would have found who had all texts: a group depends on nothing that copies
-// do not connect it with. Not safe for concurrent use.
+// Circle collects the texts that copies connect with one text, step by step, from peers that have
+// parts of all texts. The caller takes texts from Next and asks each of these peers for the texts
+// that meet them (Meets). It gives the found texts to Add, and repeats this until Next returns
+// none. Then Groups returns the groups that one peer with all texts would find, because a group
+// depends only on texts that copies connect with it. A Circle is not safe for concurrent use.
 type Circle struct {
 	opts   Options
 	prints []Print
 	known  map[string]bool // by ID
-	asked  map[uint64]bool // by Content, of those that Next gave or will
+	asked  map[uint64]bool // by Content, of the texts that Next returned or will return
 	next   []Print
 	cut    bool
 }
 
-// NewCircle makes the Circle of p.
+// NewCircle returns the Circle of p.
 func NewCircle(opts Options, p Print) *Circle {
 	c := &Circle{opts: opts.withDefaults(), known: map[string]bool{}, asked: map[uint64]bool{}}
 	c.Add(p)
 	return c
 }
 
-// Add takes a text that was found; one that is known, by its ID, changes nothing.
+// Add adds a text that was found. A text whose ID is known changes nothing.
 func (c *Circle) Add(p Print) {
 	switch {
 	case c.known[p.ID] || p.Features == 0:
@@ -40,7 +40,7 @@ func (c *Circle) Add(p Print) {
 	}
 	c.known[p.ID] = true
 	c.prints = append(c.prints, p)
-	if c.asked[p.Content] { // of equal texts one tells as much as all
+	if c.asked[p.Content] { // equal texts have the same copies
 		return
 	}
 	if len(c.asked) == MaxAsked {
@@ -51,27 +51,26 @@ func (c *Circle) Add(p Print) {
 	c.next = append(c.next, p)
 }
 
-// Next takes up to n texts whose copies are to be asked for next; none: that was
-// all.
+// Next removes and returns up to n texts whose copies must be requested next. If it returns none,
+// the Circle is complete.
 func (c *Circle) Next(n int) []Print {
 	out := c.next[:min(n, len(c.next))]
 	c.next = c.next[len(out):]
 	return out
 }
 
-// Cut says that one of the limits was met, and there may be more copies.
+// Cut reports whether a limit was hit, so that there may be more copies.
 func (c *Circle) Cut() bool { return c.cut }
 
-// Groups are the groups of all texts added, in the order of their
-// representatives.
+// Groups returns the groups of all texts that were added, in the order of their representatives.
 func (c *Circle) Groups() []Group {
 	g := NewGrouper(c.opts)
 	g.prints = slices.Clone(c.prints)
 	return g.Groups()
 }
 
-// Meets says whether p and q would be linked by whoever has both: they meet in a
-// bucket, and Compare says that they are copies. It is symmetric.
+// Meets reports whether a peer with both p and q would link them: they share a bucket, and Compare
+// calls them copies. It is symmetric.
 func (o Options) Meets(p, q Print) (Match, bool) {
 	o = o.withDefaults()
 	m, ok := o.compare(&p, &q)
@@ -90,7 +89,6 @@ func (o Options) Meets(p, q Print) (Match, bool) {
 	return Match{}, false
 }
 
-// Block says whether b is a block of the fingerprint: texts whose whole fingerprints
-// are not near meet in it by chance alone. In any other bucket whoever meets is to
-// be compared.
+// Block reports whether b is a block of the fingerprint. In such a bucket, texts whose whole
+// fingerprints are not near meet only by chance. In any other bucket all texts must be compared.
 func (b Bucket) Block() bool { return b.block() }

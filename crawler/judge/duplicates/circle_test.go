@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// circleOf asks holders, each of which has a part of the prints, for the Circle of p.
+// circleOf builds the Circle of p. Each of holders has a part of the prints.
 func circleOf(opts Options, p Print, holders [][]Print) *Circle {
 	c := NewCircle(opts, p)
 	for next := c.Next(3); len(next) > 0; next = c.Next(3) {
@@ -34,8 +34,8 @@ func groupWith(groups []Group, id string) Group {
 	return nil
 }
 
-// Whoever of the members is asked for, and however the texts are shared out, a text's
-// group is the one that it is in where one has all texts.
+// For any member and any distribution of the texts over peers, a text's group is the one that a
+// peer with all texts finds.
 func TestCircleFindsTheGroup(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := newRand(rapid.Uint64().Draw(t, "seed"))
@@ -56,8 +56,8 @@ func TestCircleFindsTheGroup(t *testing.T) {
 	})
 }
 
-// A text that all the world copies costs no more than the limits say, and the answer
-// says that there may be others.
+// A text that very many texts copy costs no more than the limits allow. The result says that there
+// may be other copies.
 func TestCircleIsBounded(t *testing.T) {
 	const text = "o farol da vila foi pintado de branco na primavera"
 	c := NewCircle(Options{}, NewPrint(Text{ID: "0", Text: text}))

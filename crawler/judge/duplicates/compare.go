@@ -2,23 +2,23 @@ package duplicates
 
 import "slices"
 
-// Reason says why a text is in its group. The order is from the strongest to the
+// Reason is why a text is in its group. The constants are ordered from the strongest to the
 // weakest.
 type Reason string
 
 // The reasons.
 const (
-	// Representative: the earliest text of the group, which stands for it.
+	// Representative is the reason of the earliest text of the group.
 	Representative Reason = "representative"
-	// ByExact: the same text, byte for byte but for white space at the ends.
+	// ByExact means the same text, byte for byte, except for white space at the ends.
 	ByExact Reason = "exact"
-	// ByOfficial: the same text once official marks are off.
+	// ByOfficial means the same text after official marks are removed.
 	ByOfficial Reason = "official"
-	// BySimhash: within Options.Distance bits; Distance counts bits. Equal word sets
-	// after taking the marks off have distance 0.
+	// BySimhash means at most Options.Distance bits apart; Distance counts bits. Equal word sets
+	// after the marks are removed have distance 0.
 	BySimhash Reason = "simhash"
-	// ByEdit: the same words but for a few; Distance counts words that were
-	// replaced, added or left out (two ideographs are a word).
+	// ByEdit means the same words except for a few. Distance counts words that were replaced, added
+	// or left out (two ideographs are a word).
 	ByEdit Reason = "edit"
 )
 
@@ -27,26 +27,25 @@ func (r Reason) rank() int {
 	return slices.Index([]Reason{Representative, ByExact, ByOfficial, BySimhash, ByEdit}, r)
 }
 
-// Options of what counts as a copy. The zero value is what the program uses.
+// Options define what counts as a copy. The program uses the zero value.
 type Options struct {
-	// Distance is the largest Hamming distance, in bits, at which two
-	// fingerprints are near; 0 means 3 (the paper's), negative means 0.
+	// Distance is the largest Hamming distance, in bits, at which two fingerprints are near. 0
+	// means 3 (the paper's value), negative means 0.
 	Distance int
-	// MinTokens is the number of distinct features below which a text matches
-	// only exactly; 0 means 3, negative means 1.
+	// MinTokens is the number of distinct features below which a text matches only exactly. 0 means
+	// 3, negative means 1.
 	MinTokens int
-	// Paper leaves out everything that is not in the paper: no verification, no
-	// search for edits.
+	// Paper turns off everything that is not in the paper: verification and the search for edits.
 	Paper bool
 }
 
-// DefaultDistance and DefaultMinTokens are what zero Options mean.
+// DefaultDistance and DefaultMinTokens are the values that zero Options mean.
 const (
 	DefaultDistance  = 3
 	DefaultMinTokens = 3
 )
 
-// MaxDistance is the largest usable Options.Distance; larger ones mean this.
+// MaxDistance is the largest usable Options.Distance. Larger values mean MaxDistance.
 const MaxDistance = 16
 
 func (o Options) withDefaults() Options {
@@ -66,20 +65,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Match is how two texts are copies of one another.
+// Match describes how two texts are copies of each other.
 type Match struct {
 	Reason   Reason
 	Distance int  // bits or words, see Reason
 	Same     bool // the same words in the same order
 }
 
-// Compare says whether a and b are copies. It is symmetric and looks at nothing
-// but the two.
+// Compare reports whether a and b are copies, and how. It is symmetric and depends only on the two.
 func (o Options) Compare(a, b Print) (Match, bool) { return o.withDefaults().compare(&a, &b) }
 
+// compare is Compare with the defaults of o already set.
 func (o Options) compare(a, b *Print) (Match, bool) {
 	if a.Features == 0 || b.Features == 0 {
-		return Match{}, false // marks only: there is no message
+		return Match{}, false // only marks: there is no message
 	}
 	if a.Content == b.Content {
 		if a.Official || b.Official {
@@ -100,16 +99,17 @@ func (o Options) compare(a, b *Print) (Match, bool) {
 	return o.verify(a, b, bits)
 }
 
+// sameWords reports whether a and b are the same words in the same order.
 func sameWords(a, b []Unit) bool {
 	return slices.EqualFunc(a, b, func(u, v Unit) bool { return u.word() == v.word() })
 }
 
-// verify looks at the words of two texts that are not the same.
+// verify compares the words of two texts that are not the same.
 func (o Options) verify(a, b *Print, bits int) (Match, bool) {
 	near := bits <= o.Distance
 	allowed := budget(min(weight(a.Units), weight(b.Units)))
 	if !near && abs(weight(a.Units)-weight(b.Units)) > max(allowed, maxComment) {
-		return Match{}, false // the cheap test first: most candidates end here
+		return Match{}, false // the cheap test first: it rejects most candidates
 	}
 	edits, aligned := alignment(a.Units, b.Units, allowed)
 	if !aligned {
@@ -128,11 +128,10 @@ func (o Options) verify(a, b *Print, bits int) (Match, bool) {
 	return Match{}, false
 }
 
-// budget is how many half words may differ, by the half words of the shorter
-// text: one word from 8 words on, two from 14, three from 22, then a tenth, at most
-// 16. Shorter texts that differ by a word are mostly no copies but what many say
-// in the same way: in a sample of manuals and program texts, most pairs that one
-// word in 6 or 7 sets apart mean different things.
+// budget returns how many half words may differ, for the weight in half words of the shorter text.
+// It allows one word from 8 words on, two from 14, three from 22, then a tenth, at most 16. Shorter
+// texts that differ by one word are mostly no copies, but common phrases. In a sample of manuals
+// and program texts, most pairs that one word in 6 or 7 distinguishes mean different things.
 func budget(weight int) int {
 	words := weight / 2
 	switch {
@@ -152,6 +151,7 @@ const (
 	minCommented = 2 * 8
 )
 
+// weight returns the weight of units in half words.
 func weight(units []Unit) int {
 	total := 0
 	for _, u := range units {
@@ -160,8 +160,8 @@ func weight(units []Unit) int {
 	return total
 }
 
-// comment says whether one of a and b is the other with a comment before or
-// behind it, and the comment's weight.
+// comment reports whether one of a and b is the other with a comment before or after it. edits is
+// the comment's weight.
 func comment(a, b []Unit) (edits int, ok bool) {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -183,9 +183,9 @@ func comment(a, b []Unit) (edits int, ok bool) {
 
 func isNegation(u Unit) bool { return u.is(unitNegation) }
 
-// alignment is the edit distance of a and b in half words if it is at most
-// allowed. A replaced unit costs the heavier of the two; a negation may be
-// neither added, left out nor replaced.
+// alignment returns the edit distance of a and b in half words, and whether it is at most allowed.
+// A replaced unit costs the weight of the heavier of the two. A negation may not be added, left out
+// or replaced.
 func alignment(a, b []Unit, allowed int) (int, bool) {
 	if allowed == 0 || abs(weight(a)-weight(b)) > allowed {
 		return 0, false
@@ -201,7 +201,7 @@ func alignment(a, b []Unit, allowed int) (int, bool) {
 		}
 		return u.weight()
 	}
-	// Rows of the usual table, only the band that allowed can reach.
+	// The rows of the usual table for edit distance, but only the band that allowed can reach.
 	row := make([]int, len(b)+1)
 	for j, u := range b {
 		row[j+1] = row[j] + cost(u)
@@ -231,10 +231,10 @@ func alignment(a, b []Unit, allowed int) (int, bool) {
 	return row[len(b)], row[len(b)] <= allowed
 }
 
-// maxChanged bounds the middle parts, per allowed half word, that are aligned.
+// maxChanged limits the length of the middle parts that are aligned, per allowed half word.
 const maxChanged = 1 << 12
 
-// trimEqual takes the common beginning and end off a and b.
+// trimEqual removes the common beginning and end from a and b.
 func trimEqual(a, b []Unit) ([]Unit, []Unit) {
 	for len(a) > 0 && len(b) > 0 && a[0].word() == b[0].word() {
 		a, b = a[1:], b[1:]
@@ -245,8 +245,8 @@ func trimEqual(a, b []Unit) ([]Unit, []Unit) {
 	return a, b
 }
 
-// swaps says whether a has a number, or a name, that b has not, while b has one
-// that a has not: 20 degrees is not 21, Lisboa is not Porto.
+// swaps reports whether a has a number, or a name, that b does not have, while b has one that a
+// does not have. 20 degrees is not 21, Lisboa is not Porto.
 func swaps(a, b []Unit) bool {
 	onlyA, onlyB := difference(a, b)
 	for _, class := range [...]Unit{unitNumber, unitName} {
@@ -258,7 +258,7 @@ func swaps(a, b []Unit) bool {
 	return false
 }
 
-// difference is the units of a that b has not and the reverse, as bags.
+// difference returns the units of a that are not in b, and the reverse. Both count as multisets.
 func difference(a, b []Unit) (onlyA, onlyB []Unit) {
 	a, b = trimEqual(a, b)
 	a, b = slices.Clone(a), slices.Clone(b)
@@ -278,15 +278,15 @@ func difference(a, b []Unit) (onlyA, onlyB []Unit) {
 	return append(onlyA, a...), append(onlyB, b...)
 }
 
-// reordered says whether two texts that are near but do not align are the same
-// words otherwise ordered or repeated: their sets share four fifths, every
-// negation stands between the same words, and no number or name was swapped.
+// reordered reports whether two near texts that do not align are the same words in another order or
+// repeated. Their sets share four fifths, every negation is between the same words, and no number
+// or name was swapped.
 func reordered(a, b []Unit) bool {
 	shared, total := overlap(a, b)
 	return 5*shared >= 4*total && negated(a) == negated(b) && !swaps(a, b)
 }
 
-// overlap is the sizes of the intersection and the union of two sets of units.
+// overlap returns the sizes of the intersection and the union of two sets of units.
 func overlap(a, b []Unit) (shared, total int) {
 	set := make(map[Unit]uint8, len(a)+len(b))
 	for _, u := range a {
@@ -303,8 +303,8 @@ func overlap(a, b []Unit) (shared, total int) {
 	return shared, len(set)
 }
 
-// negated sums up between which words the negations stand, whatever the order
-// and repetition of these places.
+// negated returns a sum over the word pairs that negations are between. Order and repetition of
+// these places do not count.
 func negated(units []Unit) uint64 {
 	around := func(i int) uint64 {
 		if i < 0 || i >= len(units) {

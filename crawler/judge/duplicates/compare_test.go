@@ -12,7 +12,7 @@ func TestCompare(t *testing.T) {
 	const base = "o presidente da câmara disse ontem que a obra fica pronta antes do verão"
 	for _, c := range []struct {
 		name, a, b string
-		want       Reason // "" when they are no copies
+		want       Reason // "" when the texts are no copies
 		distance   int
 	}{
 		{"one word", base, strings.Replace(base, "ontem", "hoje", 1), ByEdit, 1},
@@ -53,7 +53,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// A bucket with more texts than can be compared pair by pair still finds edits.
+// In a bucket with more texts than can be compared pair by pair, edits are still found.
 func TestCrowdedBucket(t *testing.T) {
 	v := duplicatestest.NewVocabulary(5, 5000)
 	head := "este modelo de mensagem começa sempre pelas mesmas doze palavras e depois diz "

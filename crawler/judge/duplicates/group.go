@@ -9,29 +9,28 @@ import (
 	"sync"
 )
 
-// Member is one text of a group: a line of echo-node focus copies.
+// Member is one text of a group: one line of the output of echo-node focus copies.
 type Member struct {
-	Group          string `json:"group"` // the group's name: 16 hex digits of the hash of the representative's id
+	Group          string `json:"group"` // 16 hex digits of the hash of the representative's id
 	ID             string `json:"id"`
 	Representative string `json:"representative"` // id of the earliest text
-	// Distance to the representative, in the unit of Reason: 0 when it is
-	// exact, official or the representative itself, bits for simhash, words for
-	// edit.
+	// Distance is the distance to the representative, in the unit of Reason. It is 0 for exact,
+	// official and the representative itself, bits for simhash, words for edit.
 	Distance int    `json:"distance"`
 	Reason   Reason `json:"reason"`
 }
 
-// Group is two or more texts that are copies. The first is the representative,
-// the others follow in order (Ref.Before).
+// Group is two or more texts that are copies. The first is the representative. The others follow in
+// order (Ref.Before).
 type Group []Member
 
-// place is where a text has been put.
+// place is the representative of a text, and how the text matches it.
 type place struct {
 	rep int32
 	Match
 }
 
-// join groups the texts 0..n-1, which are in order.
+// join groups the texts 0..n-1, which must be in order.
 func join(n int, links []link, ref func(int32) Ref) []Group {
 	sortLinks(links)
 	heads := unite(n, links)
@@ -39,8 +38,8 @@ func join(n int, links []link, ref func(int32) Ref) []Group {
 	for i := range places {
 		places[i] = place{int32(i), Match{Reason: Representative}}
 	}
-	// The sets of Same texts first, by their heads: every link is one between
-	// heads, and goes from the later to the earlier.
+	// First the sets of Same texts, by their heads. After that every link is between heads and goes
+	// from the later to the earlier one.
 	near := make([]link, 0, len(links))
 	for _, l := range links {
 		if a, b := heads.find(l.a), heads.find(l.b); a != b {
@@ -56,7 +55,7 @@ func join(n int, links []link, ref func(int32) Ref) []Group {
 	return collect(places, heads, links, ref)
 }
 
-// better orders links of one text by how close the earlier one is.
+// better orders the links of one text by how close the earlier text is.
 func (l link) better(k link) int {
 	return cmp.Or(cmp.Compare(l.Reason.rank(), k.Reason.rank()), cmp.Compare(l.Distance, k.Distance),
 		cmp.Compare(l.a, k.a))
@@ -68,9 +67,9 @@ func sortLinks(links []link) {
 	})
 }
 
-// collect writes the groups down, in the order of their representatives.
+// collect builds the groups, in the order of their representatives.
 func collect(places []place, heads sets, links []link, ref func(int32) Ref) []Group {
-	own := make(map[int32]Match) // how a text is the Same as its head
+	own := make(map[int32]Match) // how a text matches its head
 	for _, l := range links {
 		head := heads.find(l.b)
 		if _, known := own[l.b]; l.Same && (!known || l.a == head) {
@@ -92,6 +91,8 @@ func collect(places []place, heads sets, links []link, ref func(int32) Ref) []Gr
 	return groups
 }
 
+// newGroup builds the group of representative rep with the texts all. A text that is Same as the
+// representative gets its own match, all others get the match of their head.
 func newGroup(rep int32, all []int32, places []place, heads sets, own map[int32]Match, ref func(int32) Ref) Group {
 	id := ref(rep).ID
 	name := fmt.Sprintf("%016x", Hash(id))
@@ -106,9 +107,10 @@ func newGroup(rep int32, all []int32, places []place, heads sets, own map[int32]
 	return group
 }
 
-// sets is a forest of texts that are the same; a root is the earliest of its set.
+// sets is a forest of texts that are the same. A root is the earliest text of its set.
 type sets []int32
 
+// unite returns the sets of Same texts.
 func unite(n int, links []link) sets {
 	s := make(sets, n)
 	for i := range s {
@@ -123,6 +125,7 @@ func unite(n int, links []link) sets {
 	return s
 }
 
+// find returns the earliest text of i's set.
 func (s sets) find(i int32) int32 {
 	for s[i] != i {
 		s[i] = s[s[i]]
@@ -131,31 +134,31 @@ func (s sets) find(i int32) int32 {
 	return i
 }
 
-// Grouper collects texts and groups them. It keeps a Print of each, about 200
-// bytes for a tweet, not the texts. Not safe for concurrent use.
+// Grouper collects texts and groups them. It keeps a Print of each, about 200 bytes for a tweet,
+// and not the texts. It is not safe for concurrent use.
 type Grouper struct {
 	opts    Options
 	printer printer
 	prints  []Print
 }
 
-// NewGrouper makes an empty Grouper.
+// NewGrouper returns an empty Grouper.
 func NewGrouper(opts Options) *Grouper { return &Grouper{opts: opts.withDefaults()} }
 
 // Add adds a text.
 func (g *Grouper) Add(t Text) { g.prints = append(g.prints, g.printer.print(t)) }
 
-// Groups is the groups of all texts added so far, in the order of their
-// representatives. It does not depend on the order in which they were added.
+// Groups returns the groups of all texts added so far, in the order of their representatives. It
+// does not depend on the order in which they were added.
 func (g *Grouper) Groups() []Group {
 	links := g.opts.links(g.prints, nil)
 	return join(len(g.prints), links, func(i int32) Ref { return g.prints[i].Ref() })
 }
 
-// batch is how many texts a worker of GroupAll prints at a time.
+// batch is the number of texts that a worker of GroupAll handles at a time.
 const batch = 1024
 
-// GroupAll groups texts, on all processors.
+// GroupAll groups texts on all processors.
 func GroupAll(texts iter.Seq[Text], opts Options) []Group {
 	g := NewGrouper(opts)
 	work := make(chan []Text)

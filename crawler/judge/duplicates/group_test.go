@@ -52,7 +52,7 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// A chain A-B-C in which A and C are not copies: C stays out of A's group.
+// A chain A-B-C in which A and C are no copies: C stays out of A's group.
 func TestChain(t *testing.T) {
 	a := strings.Fields("um dois três quatro cinco seis sete oito nove dez onze")
 	b, c := slices.Clone(a), slices.Clone(a)
@@ -64,7 +64,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// corpus is texts of every kind of copy, and of none.
+// corpus returns texts with every kind of copy, and texts without copies.
 func corpus(rng *rand.Rand, n int) []Text {
 	v := duplicatestest.NewVocabulary(rng.Uint64(), 300)
 	var texts []Text
@@ -104,12 +104,11 @@ func TestOrderDoesNotCount(t *testing.T) {
 	})
 }
 
-// joinPairs makes the groups of pairs from one or more owners of buckets. It is a
-// function of the set of pairs: neither order nor repetition counts.
+// joinPairs returns the groups of pairs from one or more owners of buckets. The result depends only
+// on the set of pairs: order and repetition do not count.
 //
-// Same texts stand and fall together. In order of time, a text joins the nearest
-// representative before it that it has a pair with (by reason, then distance,
-// then time), or represents itself.
+// Same texts stay together. In order of time, a text joins the nearest representative before it
+// that it has a pair with (by reason, then distance, then time), or represents itself.
 func joinPairs(pairs []Pair) []Group {
 	refs := make([]Ref, 0, 2*len(pairs))
 	for _, p := range pairs {
@@ -130,9 +129,8 @@ func joinPairs(pairs []Pair) []Group {
 	return join(len(refs), links, func(i int32) Ref { return refs[i] })
 }
 
-// Five owners of buckets, each given the prints of its buckets only, find the
-// groups that one finds who has all; so do owners that meet the texts one by one
-// in any order.
+// Five owners of buckets, each with the prints of its own buckets only, find the groups that one
+// owner of all finds. So do owners that receive the texts one by one in any order.
 func TestOwnersFindTheSameGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := newRand(rapid.Uint64().Draw(t, "seed"))
@@ -143,16 +141,16 @@ func TestOwnersFindTheSameGroups(t *testing.T) {
 		if diff := cmp.Diff(want, joinPairs(byShards(opts, texts, 5))); diff != "" {
 			t.Fatal("shards", diff)
 		}
-		// One by one, a weaker reason may be written down for a text whose
-		// earlier equal came late; who belongs to whom is the same.
+		// If the texts come one by one, a text may get a weaker reason because its earlier equal
+		// text came late. The members of each group are the same.
 		if diff := cmp.Diff(members(want), members(joinPairs(byStream(opts, texts)))); diff != "" {
 			t.Fatal("stream", diff)
 		}
 	})
 }
 
-// Two texts one word apart whose fingerprints are far from each other and share a
-// block by chance: the stream pairs them no more than who has all texts.
+// Two texts are one word apart. Their fingerprints are far from each other and share a block by
+// chance. An owner that receives texts one by one does not pair them, like a peer with all texts.
 func TestABlockPairsOnlyTheNear(t *testing.T) {
 	texts := []Text{
 		{ID: "33", Time: 0, Text: "olha isto sopu vamepe to da fepolole fa docodu pitu"},

@@ -2,26 +2,24 @@ package duplicates
 
 import "slices"
 
-// span is a block of bits of a fingerprint: width bits from bit low up.
+// span is a range of bits of a fingerprint: width bits, from bit low up.
 type span struct{ low, width int }
 
 func (s span) of(f uint64) uint64 { return f >> s.low & (1<<s.width - 1) }
 
-// A bucket of more than crowded fingerprints is divided again rather than
-// compared pair by pair, but not deeper than maxDepth: each level visits the
-// fingerprints k+1 times.
+// A bucket with more than crowded fingerprints is divided again, not compared pair by pair. It is
+// not divided deeper than maxDepth, because each level visits the fingerprints k+1 times.
 const (
 	crowded  = 1024
 	maxDepth = 3
 )
 
-// Near calls yield(i, j), i < j, once for every pair of fingerprints at most k
-// bits apart, in no particular order. It is exact: two fingerprints that differ
-// in at most k bits agree in at least one of k+1 blocks (Manku, Jain and Das
-// Sarma 2007), for k = 3 four blocks of 16 bits. A crowded bucket is divided
-// again by blocks of its other bits, up to maxDepth times, so common skew costs a
-// factor, not a square. Equal fingerprints all pair: pass distinct ones. k is 0
-// to 63.
+// Near calls yield(i, j), i < j, once for every pair of fingerprints at most k bits apart, in no
+// particular order. It is exact: two fingerprints that differ in at most k bits agree in at least
+// one of k+1 blocks (Manku, Jain and Das Sarma 2007). For k = 3 these are four blocks of 16 bits. A
+// crowded bucket is divided again by blocks of its other bits, up to maxDepth times. So common skew
+// costs a factor, not a square. Equal fingerprints all pair with each other: pass distinct ones. k
+// is 0 to 63.
 func Near(prints []uint64, k int, yield func(i, j int)) {
 	n := nearer{prints: prints, k: k, yield: yield}
 	ids := make([]int32, len(prints))
@@ -31,20 +29,21 @@ func Near(prints []uint64, k int, yield func(i, j int)) {
 	n.split(ids, []span{{0, 64}}, nil)
 }
 
+// nearer is one call of Near.
 type nearer struct {
 	prints []uint64
 	k      int
 	yield  func(i, j int)
 }
 
-// met is a block whose agreement has been used on the way down: a pair is
-// reported only where none of the blocks before it agrees, that is once.
+// met is a block that was used to divide on the way down. A pair is reported only where no block
+// before it agrees, so it is reported once.
 type met struct {
 	blocks []block
 	at     int
 }
 
-// block is a set of spans looked at as one value.
+// block is a set of spans that is compared as one value.
 type block []span
 
 func (b block) equal(f, g uint64) bool {
@@ -68,8 +67,8 @@ func (b block) compare(f, g uint64) int {
 	return 0
 }
 
-// split divides the free bits into k+1 blocks, puts ids into buckets by each and
-// goes through the buckets.
+// split divides the free bits into k+1 blocks. By each block it puts ids into buckets and handles
+// the buckets.
 func (n *nearer) split(ids []int32, free []span, path []met) {
 	blocks := divide(free, n.k+1)
 	for at, b := range blocks {
@@ -87,8 +86,8 @@ func (n *nearer) split(ids []int32, free []span, path []met) {
 	}
 }
 
-// varying is the part of free in which ids differ: bits in which all agree would
-// make blocks that divide nothing.
+// varying returns the bits of free in which ids differ. Bits in which all agree would give blocks
+// that divide nothing.
 func (n *nearer) varying(ids []int32, free []span) []span {
 	mask := uint64(0)
 	for _, i := range ids {
@@ -128,7 +127,7 @@ func (n *nearer) bucket(ids []int32, free []span, path []met) {
 	}
 }
 
-// first says whether f and g meet nowhere before path.
+// first reports whether f and g meet nowhere before path.
 func first(path []met, f, g uint64) bool {
 	for _, m := range path {
 		for _, b := range m.blocks[:m.at] {
@@ -140,7 +139,7 @@ func first(path []met, f, g uint64) bool {
 	return true
 }
 
-// divide cuts free into at most parts blocks of nearly equal width, none empty.
+// divide cuts free into at most parts blocks of nearly equal width. None is empty.
 func divide(free []span, parts int) []block {
 	total := width(free)
 	parts = min(parts, total)
@@ -151,7 +150,7 @@ func divide(free []span, parts int) []block {
 	return blocks
 }
 
-// slice is the bits from..to of free, counted through its spans.
+// slice returns the bits from..to of free, counted through its spans.
 func slice(free []span, from, to int) block {
 	var out block
 	for _, s := range free {
@@ -172,7 +171,7 @@ func width(spans []span) int {
 	return total
 }
 
-// others is the spans of all blocks but one.
+// others returns the spans of all blocks except the one at index at.
 func others(blocks []block, at int) []span {
 	var out []span
 	for i, b := range blocks {

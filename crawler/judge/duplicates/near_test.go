@@ -51,10 +51,9 @@ func flip(rng *rand.Rand, f uint64, n int) uint64 {
 	return f
 }
 
-// TestNearIsExact compares the index with brute force on 100,000 fingerprints
-// with planted neighbours at 0 to 5 bits: no misses, no extras. By default the
-// brute force goes through the rows of every tenth fingerprint; with
-// ECHO_EXHAUSTIVE set through all.
+// TestNearIsExact compares the index with brute force on 100,000 fingerprints with planted
+// neighbours at 0 to 5 bits: no pair is missing or extra. By default the brute force uses the rows
+// of every tenth fingerprint. With ECHO_EXHAUSTIVE set it uses all.
 func TestNearIsExact(t *testing.T) {
 	const n = 100_000
 	rng := newRand(3)
@@ -100,13 +99,13 @@ func TestNearIsExact(t *testing.T) {
 	t.Logf("%d pairs among %d fingerprints; %d looked for by brute force, 0 misses, 0 extras", len(found), n, checked)
 }
 
-// Crowded buckets are divided again; the answer stays exact, for every k.
+// Crowded buckets are divided again. The result stays exact, for every k.
 func TestNearCrowded(t *testing.T) {
 	for _, k := range []int{0, 1, 3, 7, 10} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
 			rng := newRand(4)
 			var prints []uint64
-			for range 4000 / (k + 2) * 2 { // 56 bits alike: every bucket is crowded
+			for range 4000 / (k + 2) * 2 { // 56 bits are equal, so every bucket is crowded
 				prints = append(prints, 0xdeadbeef00000000|uint64(rng.IntN(1<<24))<<3)
 			}
 			if got, want := byIndex(prints, k), byForce(prints, k); !slices.Equal(got, want) {

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Ref names a text in the order in which texts may represent a group.
+// Ref identifies a text and gives its place in the order that decides which text represents a
+// group.
 type Ref struct {
 	Time int64  `json:"time"`
 	ID   string `json:"id"`
 }
 
-// Before says whether r may represent s: earlier, then the shorter id (numeric
-// ids grow with time), then the smaller.
+// Before reports whether r comes before s: the earlier time, then the shorter id (numeric ids grow
+// with time), then the smaller id.
 func (r Ref) Before(s Ref) bool { return r.compare(s) < 0 }
 
 func (r Ref) compare(s Ref) int {
 	return cmp.Or(cmp.Compare(r.Time, s.Time), cmp.Compare(len(r.ID), len(s.ID)), strings.Compare(r.ID, s.ID))
 }
 
-// Pair is two texts that Compare calls copies; A is before B.
+// Pair is two texts that Compare calls copies. A is before B.
 type Pair struct {
 	A, B Ref
 	Match
 }
 
-// Ref is p's place in the order.
+// Ref returns p's place in the order.
 func (p Print) Ref() Ref { return Ref{p.Time, p.ID} }
 
-// Match compares p with what the bucket b holds and appends the pairs to dst. A
-// block of the fingerprint pairs only texts whose whole fingerprints are near:
-// what else meets in it meets by chance, and who has all texts would not look
-// there. A bucket needs to hold one Print of each set of Same texts only: drop p
-// when one of its pairs says Same and p is not the earlier of the two.
+// Match compares p with the texts of bucket b and appends the pairs to dst. A block of the
+// fingerprint pairs only texts whose whole fingerprints are near. Other texts meet in it by chance,
+// and a peer with all texts would not compare them. A bucket needs to hold only one Print of each
+// set of Same texts. Drop p when one of its pairs says Same and p is not the earlier of the two.
 func (o Options) Match(dst []Pair, b Bucket, p Print, held []Print) []Pair {
 	o = o.withDefaults()
 	for i := range held {
@@ -52,11 +52,10 @@ func newPair(a, b Ref, m Match) Pair {
 	return Pair{a, b, m}
 }
 
-// Pairs finds the pairs of prints that meet in a bucket which owns accepts (nil:
-// all), each at most once. Of Same texts only the pairs with the earliest are
-// among them, and only the earliest is compared with others. The pairs that any
-// number of owners find, each given all prints of its buckets, are together
-// those that one finds who owns every bucket. prints is sorted in place.
+// Pairs returns the pairs of prints that meet in a bucket which owns accepts (nil: all), each at
+// most once. Of Same texts it returns only the pairs with the earliest one, and only the earliest
+// is compared with others. Several owners, each with all prints of its buckets, together find the
+// pairs that one owner of all buckets finds. Pairs sorts prints in place.
 func (o Options) Pairs(prints []Print, owns func(Bucket) bool) []Pair {
 	found := o.withDefaults().links(prints, owns)
 	out := make([]Pair, 0, len(found))
@@ -66,13 +65,13 @@ func (o Options) Pairs(prints []Print, owns func(Bucket) bool) []Pair {
 	return out
 }
 
-// link is a Pair by position, a < b.
+// link is a Pair by index, a < b.
 type link struct {
 	a, b int32
 	Match
 }
 
-// finder looks for the links among prints, which are in order.
+// finder finds the links among prints, which must be in order.
 type finder struct {
 	Options
 	prints []Print
@@ -81,6 +80,8 @@ type finder struct {
 	links  []link
 }
 
+// links sorts prints in place and returns the links among them, in order and each once. owns limits
+// the buckets; nil means all.
 func (o Options) links(prints []Print, owns func(Bucket) bool) []link {
 	slices.SortFunc(prints, func(p, q Print) int {
 		return cmp.Or(p.Ref().compare(q.Ref()), cmp.Compare(p.Content, q.Content), cmp.Compare(p.Bits, q.Bits))
@@ -102,13 +103,13 @@ func (f *finder) compare(a, b int32) {
 	}
 }
 
-// keyed is a text and the value by which it is put beside others.
+// keyed is a text and the value that it is sorted by.
 type keyed struct {
 	key uint64
 	at  int32
 }
 
-// runs sorts entries and calls yield for each run of two or more of one key.
+// runs sorts entries and calls yield for each run of two or more with the same key.
 func runs(entries []keyed, yield func(key uint64, run []keyed)) {
 	slices.SortFunc(entries, func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
 	for from := 0; from < len(entries); {
@@ -123,8 +124,8 @@ func runs(entries []keyed, yield func(key uint64, run []keyed)) {
 	}
 }
 
-// foldSame links every text to the earliest Same one, by hash, in linear time:
-// a hundred thousand equal texts cost a hundred thousand comparisons.
+// foldSame links every text to the earliest Same one, by hash, in linear time. A hundred thousand
+// equal texts cost a hundred thousand comparisons.
 func (f *finder) foldSame() {
 	entries := make([]keyed, 0, len(f.prints))
 	var buf []byte
@@ -153,7 +154,7 @@ func (f *finder) foldSame() {
 	f.links = slices.DeleteFunc(f.links, func(l link) bool { return !f.ownsSame(l.a) })
 }
 
-// ownsSame says whether one of the buckets of the text at a is owned here.
+// ownsSame reports whether one of the buckets of the text at a is owned here.
 func (f *finder) ownsSame(a int32) bool {
 	return f.owns == nil || slices.ContainsFunc(f.Buckets(nil, f.prints[a]), f.owns)
 }
@@ -165,9 +166,9 @@ func (f *finder) nearBits() {
 		entries = append(entries, keyed{f.prints[h].Bits, h})
 	}
 	var distinct []uint64
-	holders := make(map[uint64][]keyed) // where more than one
+	holders := make(map[uint64][]keyed) // of fingerprints with more than one text
 	runs(entries, func(key uint64, run []keyed) { holders[key] = run })
-	for i, e := range entries { // sorted by runs
+	for i, e := range entries { // runs sorted them
 		if i == 0 || e.key != entries[i-1].key {
 			distinct = append(distinct, e.key)
 		}
@@ -191,7 +192,7 @@ func (f *finder) nearBits() {
 	})
 }
 
-// ownsBlock says whether a block in which the fingerprints p and q meet is owned.
+// ownsBlock reports whether a block in which the fingerprints p and q meet is owned here.
 func (f *finder) ownsBlock(p, q uint64) bool {
 	if f.owns == nil {
 		return true
@@ -222,15 +223,15 @@ func (f *finder) bands() {
 	}
 }
 
-// Limits of a bucket in which every text is compared with every other; beyond,
-// each is compared with its neighbours in several orders that put copies close.
+// A bucket of up to fullBucket texts has each text compared with every other. In a larger bucket
+// each text is compared with its neighbours, in several orders that place copies close together.
 const (
 	fullBucket = 512
 	neighbours = 48
 )
 
-// crowd compares the texts of one bucket. What it does depends on the bucket's
-// content only, so that it is the same whoever owns it.
+// crowd compares the texts of one bucket. It depends only on the content of the bucket, so every
+// owner gets the same result.
 func (f *finder) crowd(run []keyed) {
 	if len(run) <= fullBucket {
 		for i, x := range run {
@@ -255,8 +256,9 @@ func (f *finder) crowd(run []keyed) {
 	}
 }
 
-// orders are ways to sort the texts of a crowded bucket: by the first words, the
-// last, and two quarters of the fingerprint. An edit leaves one of the ends alone.
+// orders returns the orders for the texts of a crowded bucket: by the first words, by the last
+// words, and by the fingerprint from its high half and from its low half. An edit leaves one of the
+// ends unchanged.
 func (f *finder) orders() []func(*Print) uint64 {
 	ends := func(at func(units []Unit, i int) Unit) func(*Print) uint64 {
 		return func(p *Print) uint64 {
@@ -278,8 +280,8 @@ func (f *finder) orders() []func(*Print) uint64 {
 	}
 }
 
-// between compares every text of one fingerprint with every text of another, or
-// where these are too many, all with the first of the other.
+// between compares every text of one fingerprint with every text of another. If these are too many,
+// it compares each text with the first text of the other.
 func (f *finder) between(xs, ys []keyed) {
 	if len(xs)*len(ys) > fullBucket*fullBucket/2 {
 		for _, x := range xs {

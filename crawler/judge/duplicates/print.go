@@ -10,57 +10,58 @@ import (
 	"github.com/go-faster/city"
 )
 
-// PrintVersion names everything a Print depends on: rules, cutting, hashes.
-// Prints of different versions are never compared.
+// PrintVersion is the version of everything that a Print depends on: rules, tokens, hashes. Prints
+// of different versions are never compared.
 const PrintVersion = 1
 
-// Limits on what one text can cost.
+// Limits for the cost of one text.
 const (
-	MaxText  = 64 << 10 // bytes of a text that are looked at; what follows is ignored
-	MaxUnits = 4096     // units kept of a text
+	MaxText  = 64 << 10 // bytes of a text that are read; the rest is ignored
+	MaxUnits = 4096     // units kept of one text
 	MaxID    = 1024     // bytes of an id in an encoded Print
 )
 
 // Text is one message.
 type Text struct {
-	ID   string // unique; a text given twice under one id is a copy of itself
+	ID   string // unique; a text added twice under one id is a copy of itself
 	Text string
-	// Time orders texts: the earliest of a group represents it. Any unit, 0
-	// where unknown (then the ids decide).
+	// Time orders texts: the earliest text of a group represents it. It may have any unit; 0 means
+	// unknown (then the ids decide).
 	Time int64
-	// Repost is what the service itself says: an equal text is then "official".
+	// Repost is set when the service itself marks the text as a repost. An equal text is then
+	// "official".
 	Repost bool
 }
 
-// Print is all that is needed of a text to find and verify its copies.
+// Print is the data of a text that is needed to find and verify its copies.
 type Print struct {
 	ID       string
 	Time     int64
-	Official bool   // carried an official mark, or Text.Repost
+	Official bool   // the text had an official mark, or Text.Repost was set
 	Content  uint64 // CityHash64 of the text without official marks
 	Bits     uint64 // Simhash of its features
-	Features int    // how many distinct features it has
-	Units    []Unit // its words in order; of a long text the first MaxUnits
+	Features int    // number of distinct features, or one more (see scan)
+	Units    []Unit // its words in order; the first MaxUnits of a long text
 }
 
-// Unit is one word or one ideograph: 28 bits of its hash, and its class.
+// Unit is one word or one ideograph: 28 bits of its hash and 4 bits for its classes.
 type Unit uint32
 
-// The classes of a Unit, by bit.
+// The classes of a Unit, one bit each.
 const (
 	unitNumber   Unit = 1 << iota // digits
-	unitHan                       // one ideograph: half a word
+	unitHan                       // one ideograph, which counts as half a word
 	unitNegation                  // não, not, 不 ...
-	unitName                      // capital inside a sentence; does not count for equality
+	unitName                      // a capital inside a sentence; does not count for equality
 	unitClasses  = 4
 )
 
-// word is u without what does not count for equality.
+// word returns u without the class that does not count for equality.
 func (u Unit) word() Unit { return u &^ unitName }
 
 func (u Unit) is(class Unit) bool { return u&class != 0 }
 
-// weight of a unit in half words.
+// weight returns the weight of a unit in half words.
 func (u Unit) weight() int {
 	if u.is(unitHan) {
 		return 1
@@ -68,36 +69,36 @@ func (u Unit) weight() int {
 	return 2
 }
 
-// NewPrint computes the Print of t. It never fails: a text of marks only gives a
-// Print without features that matches nothing.
+// NewPrint computes the Print of t. It never fails: a text that is only marks gives a Print without
+// features, which matches nothing.
 func NewPrint(t Text) Print {
 	var p printer
 	return p.scan(t)
 }
 
-// printer holds the scratch space of one goroutine.
+// printer holds the buffers of one goroutine.
 type printer struct {
 	hashes []uint64
 	units  []Unit
 	buf    []byte
-	free   []Unit // the rest of a chunk that units are copied to
+	free   []Unit // the free rest of the chunk that keep copies to
 }
 
-// print is the Print of t, with Units of its own.
+// print returns the Print of t with its own copy of Units.
 func (p *printer) print(t Text) Print {
 	out := p.scan(t)
 	out.Units = p.keep(out.Units)
 	return out
 }
 
-// scan is the Print of t, with Units that the next scan overwrites.
+// scan returns the Print of t. The next scan overwrites its Units.
 func (p *printer) scan(t Text) Print {
 	text := t.Text[:min(len(t.Text), MaxText)]
 	content, names := Official(text)
 	stripped, _ := Strip(content)
 	p.buf = append(p.buf[:0], content...)
 	out := Print{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: city.Hash64(p.buf)}
-	const meanWord = 5 // or more, of most words and the blank behind
+	const meanWord = 5 // bytes of most words with the space after them, or more
 	p.hashes = slices.Grow(p.hashes[:0], len(stripped)/meanWord)
 	p.units = slices.Grow(p.units[:0], min(len(stripped)/meanWord, MaxUnits))
 	english := false
@@ -116,14 +117,14 @@ func (p *printer) scan(t Text) Print {
 	set := distinct(p.hashes)
 	out.Bits, out.Features = majority(set), len(set)
 	if len(set) < len(p.hashes) {
-		out.Features++ // all that are repeated count as one more: a fault that prints of this version share
+		out.Features++ // repeated words count as one more; a mistake, but fixed by this version
 	}
 	p.classes(english)
 	out.Units = p.units
 	return out
 }
 
-// ideographs takes a run of them: a feature for each pair, a Unit for each one.
+// ideographs adds a run of ideographs: a feature for each pair, a Unit for each ideograph.
 func (p *printer) ideographs(run token) {
 	pairs(run.text, func(pair []byte) { p.hashes = append(p.hashes, city.Hash64(pair)) })
 	for rest := run.text; len(rest) > 0; {
@@ -134,7 +135,7 @@ func (p *printer) ideographs(run token) {
 	}
 }
 
-// add takes the word t, whose hash is h.
+// add adds the word t, whose hash is h.
 func (p *printer) add(h uint64, t token) {
 	if len(p.units) >= MaxUnits {
 		return
@@ -155,8 +156,8 @@ func (p *printer) add(h uint64, t token) {
 	p.units = append(p.units, u)
 }
 
-// classes corrects what only the whole text tells: "no" negates in English, not
-// in Portuguese ("in the"); where most words have capitals, capitals say nothing.
+// classes corrects the classes that depend on the whole text. "no" is a negation in English, but
+// not in Portuguese ("in the"). If most words have capitals, capitals mean nothing.
 func (p *printer) classes(english bool) {
 	no := Unit(Hash(englishNo)) << unitClasses
 	names := 0
@@ -176,10 +177,10 @@ func (p *printer) classes(english bool) {
 	}
 }
 
-// unitChunk is how many units are allocated at a time.
+// unitChunk is the number of units that are allocated at a time.
 const unitChunk = 16 << 10
 
-// keep copies units into a shared chunk: millions of texts, few allocations.
+// keep copies units into a shared chunk, so that millions of texts need few allocations.
 func (p *printer) keep(units []Unit) []Unit {
 	if len(units) > len(p.free) {
 		p.free = make([]Unit, max(unitChunk, len(units)))
@@ -190,8 +191,8 @@ func (p *printer) keep(units []Unit) []Unit {
 	return out
 }
 
-// same is the hash by which texts of the same words in the same order meet. The
-// text itself decides for one that is too short to be compared word by word.
+// same returns a hash that is equal for texts with the same words in the same order. For a text too
+// short to be compared word by word, it is the hash of the content.
 func (p *Print) same(short bool, buf []byte) (uint64, []byte) {
 	if short {
 		return p.Content, buf
@@ -206,6 +207,7 @@ func (p *Print) same(short bool, buf []byte) (uint64, []byte) {
 // englishNo is a negation in English only.
 const englishNo = "no"
 
+// negates reports whether word is a negation in Portuguese, English or Chinese.
 func negates(word string) bool {
 	switch word {
 	case "não", "nao", "nunca", "jamais", "nem", "sem", "ninguém", "nenhum", "nenhuma", "exceto", "excepto",
@@ -216,7 +218,8 @@ func negates(word string) bool {
 	return len(word) > 3 && (word[len(word)-3:] == "n't" || len(word) > 5 && word[len(word)-5:] == "n’t")
 }
 
-// englishWord: short words that are frequent in English and rare elsewhere.
+// englishWord reports whether word is one of the short words that are frequent in English and rare
+// elsewhere.
 func englishWord(word string) bool {
 	switch word {
 	case "the", "is", "are", "and", "of", "to", "it", "this", "that", "have", "has", "there", "you", "with", "was",
@@ -253,9 +256,8 @@ func (p Print) Append(b []byte) []byte {
 	return b
 }
 
-// DecodePrint reads what Append wrote. Anything else, a longer id than MaxID,
-// more units than MaxUnits and trailing bytes are an error; nothing is allocated
-// that the input does not fill.
+// DecodePrint decodes what Append wrote. Any other input is an error, also an id longer than MaxID,
+// more units than MaxUnits, or trailing bytes. It allocates no more than the input fills.
 func DecodePrint(b []byte) (Print, error) {
 	r := reader{rest: b}
 	if v := r.bytes(1); v == nil || v[0] != PrintVersion {
@@ -278,7 +280,7 @@ func DecodePrint(b []byte) (Print, error) {
 	return p, nil
 }
 
-// reader takes fields off rest until one is missing.
+// reader reads fields from rest. failed is set when one is missing.
 type reader struct {
 	rest   []byte
 	failed bool

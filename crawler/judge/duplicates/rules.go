@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// RulesVersion names the table of marks. Texts stripped under different versions
-// are not compared: a Print carries it (PrintVersion).
+// RulesVersion is the version of the table of marks. Texts stripped under different versions are
+// not compared: PrintVersion covers it.
 const RulesVersion = 1
 
-// Rule names one kind of repost mark, for counting which are met.
+// Rule is one kind of repost mark. It is used to count which marks occur.
 type Rule uint8
 
-// The rules in the order in which one pass applies them at one place. The paper's
-// own table is lost; these are the marks its text names and those of its time.
+// The rules, in the order in which one pass applies them at one place. The paper's own table is
+// lost. These are the marks that its text names, and others of its time.
 const (
 	RuleOfficial Rule = iota // trailing "Retweeted by NAME", possibly several
 	RuleRepost               // RT @u: or RT@u or MT @u or rt @u
@@ -28,7 +28,7 @@ const (
 	ruleCount
 )
 
-// Hits counts how often each Rule removed something from one text.
+// Hits counts how often each Rule removed something from a text.
 type Hits [ruleCount]int
 
 // keyword is a word that is a mark when a mention follows it.
@@ -37,8 +37,8 @@ type keyword struct {
 	rule Rule
 }
 
-// keywords are tried in this order at the end of what precedes a mention.
-// Longer ones come before their own endings.
+// keywords are tried in this order at the end of the text before a mention. A keyword that ends
+// with another one comes before it.
 var keywords = [...]keyword{
 	{"rt", RuleRepost}, {"mt", RuleRepost}, {"ht", RuleRepost}, {"via", RuleVia},
 	{"//", RuleSlashes}, {"转发自", RuleChinese}, {"轉發自", RuleChinese},
@@ -46,17 +46,17 @@ var keywords = [...]keyword{
 	{"轉自", RuleChinese}, {"转", RuleChinese}, {"轉", RuleChinese},
 }
 
-// wholeChinese are texts a service writes for a repost without a comment.
+// wholeChinese are the texts that a service writes for a repost without a comment.
 var wholeChinese = [...]string{"转发微博", "轉發微博"}
 
-// officialMark is what the service itself wrote behind a passed-on tweet.
+// officialMark is the text that the service itself writes after a retweet.
 const officialMark = "Retweeted by "
 
-// Official takes the trailing official marks off text: the content before them,
-// and who passed it on, in the order written. The phrase inside a text stays.
+// Official removes the official marks at the end of text. It returns the content before them and
+// the names of those who reposted it, in the order of the text. The phrase inside a text stays.
 func Official(text string) (content string, names []string) {
 	content = strings.TrimSpace(text)
-	for strings.Contains(content, officialMark) { // quicker than to look from the end
+	for strings.Contains(content, officialMark) { // quicker than a search from the end
 		at := strings.LastIndex(content, officialMark)
 		if at < 0 || !boundaryBefore(content[:at]) {
 			break
@@ -73,8 +73,8 @@ func Official(text string) (content string, names []string) {
 	return content, names
 }
 
-// officialNames is the names in rest if it holds nothing else: "a", "a, b",
-// "a and b", "@a @b"; else nil.
+// officialNames returns the names in rest if it holds nothing else: "a", "a, b", "a and b", "@a
+// @b". Otherwise it returns nil.
 func officialNames(rest string) []string {
 	var names []string
 	joined := true // a name may follow
@@ -105,19 +105,19 @@ func isHandle(s string) bool {
 	return s != ""
 }
 
-// Strip takes every repost mark off text, official ones included, until none is
-// left, and makes white space single blanks. It is idempotent:
-// Strip(Strip(x)) == Strip(x). What is left of a text of marks is "".
+// Strip removes every repost mark from text, official ones included, until none is left. It also
+// replaces white space by single spaces. It is idempotent: Strip(Strip(x)) == Strip(x). A text that
+// is only marks becomes "".
 func Strip(text string) (string, Hits) {
 	var hits Hits
-	// A pass leaves a shorter text or the same one, so this ends. More than
-	// three passes were never seen (FuzzStrip asserts it): a pass over a
-	// mention takes all the marks before it along.
+	// A pass returns a shorter text or the same one, so the loop ends. More than three passes were
+	// never seen (tests allow eight, maxPassesSeen), because a pass over a mention also removes all
+	// the marks before it.
 	for {
 		before := hits
 		next := stripOnce(text, &hits)
-		// A pass that took no mark changed white space alone, and so would
-		// the next one, unless that joined the one mark that has blanks.
+		// A pass that removed no mark changed only white space. The next pass would do the same,
+		// unless white space was joined inside officialMark, the only mark with a space.
 		if next == text || hits == before && !strings.Contains(next, officialMark) {
 			return next, hits
 		}
@@ -125,6 +125,7 @@ func Strip(text string) (string, Hits) {
 	}
 }
 
+// stripOnce is one pass of Strip.
 func stripOnce(text string, hits *Hits) string {
 	content, names := Official(text)
 	hits[RuleOfficial] += len(names)
@@ -138,16 +139,17 @@ func stripOnce(text string, hits *Hits) string {
 	return s.run()
 }
 
-// stripper is one pass over one text: what it has taken is in out, marks
-// replaced by a blank so that nothing grows together.
+// stripper is the state of one pass over one text. out is the result so far. A mark becomes a
+// space, so that the words around it stay apart.
 type stripper struct {
 	in   string
 	at   int
-	from int // in[from:at] stands as it is, and is not in out yet
+	from int // in[from:at] is unchanged text that is not in out yet
 	out  []byte
 	hits *Hits
 }
 
+// run returns the text without the marks of this pass.
 func (s *stripper) run() string {
 	for s.at < len(s.in) {
 		if wordBytes[s.in[s.at]] {
@@ -176,7 +178,7 @@ func (s *stripper) run() string {
 	return string(trimBlank(s.out))
 }
 
-// take writes what stands as it is.
+// take appends the unchanged text to out.
 func (s *stripper) take() {
 	if s.out == nil {
 		s.out = make([]byte, 0, len(s.in))
@@ -185,8 +187,8 @@ func (s *stripper) take() {
 	s.from = s.at
 }
 
-// blank ends what was written by exactly one blank, none at the beginning; what
-// was read up to here is left out.
+// blank ends out with exactly one space, or none at the beginning. The text read up to here is left
+// out.
 func (s *stripper) blank() {
 	s.from = s.at
 	if n := len(s.out); n > 0 && s.out[n-1] != ' ' {
@@ -194,7 +196,7 @@ func (s *stripper) blank() {
 	}
 }
 
-// word copies a whole word or URL, or drops it when it is a bare RT or MT.
+// word copies a whole word or URL. It drops a bare RT or MT.
 func (s *stripper) word() {
 	rest := s.in[s.at:]
 	if n := urlLen(rest); n > 0 {
@@ -213,8 +215,8 @@ func (s *stripper) word() {
 	s.at += n
 }
 
-// mention takes the mention at s.at, with the marks before it, or answers false.
-// size is the length of the at sign.
+// mention removes the mention at s.at, with the marks before it, or returns false. size is the
+// length of the at sign.
 func (s *stripper) mention(size int) bool {
 	s.take()
 	n := handleLen(s.in[s.at+size:])
@@ -237,7 +239,7 @@ func (s *stripper) mention(size int) bool {
 	return true
 }
 
-// popMarks takes the keywords that precede a mention off what was written.
+// popMarks removes the keywords before a mention from the end of out.
 func (s *stripper) popMarks() (rule Rule, bracket bool) {
 	rule = RuleMention
 	for _, quote := range [...]string{`"`, "“", "«", "„"} {
@@ -263,7 +265,8 @@ func (s *stripper) popMarks() (rule Rule, bracket bool) {
 	return rule, bracket
 }
 
-// keywordAt is the keyword at the end of out, blanks not counted, and its length.
+// keywordAt returns the keyword at the end of out and its length. It ignores spaces after the
+// keyword.
 func keywordAt(out []byte) (Rule, int) {
 	out = trimBlank(out)
 	for _, k := range keywords {
@@ -282,8 +285,8 @@ func keywordAt(out []byte) (Rule, int) {
 	return 0, 0
 }
 
-// mentionBefore says whether an at sign behind out begins a mention: not in an
-// address (a@b), not in a path (/@b).
+// mentionBefore reports whether an at sign after out begins a mention. In an address (a@b) and in a
+// path (/@b) it does not.
 func mentionBefore(out []byte) bool {
 	r, _ := utf8.DecodeLastRune(out)
 	if r == '/' {
@@ -292,14 +295,14 @@ func mentionBefore(out []byte) bool {
 	return len(out) == 0 || !(isWordRune(r) && !isIdeograph(r)) && !strings.ContainsRune(".-+@＠", r)
 }
 
-// bareBefore says whether a keyword behind out stands alone to its left.
+// bareBefore reports whether a keyword after out is a separate word on its left side.
 func bareBefore(out []byte) bool {
 	r, _ := utf8.DecodeLastRune(out)
 	return len(out) == 0 || !(isWordRune(r) && !isIdeograph(r)) && !strings.ContainsRune("#$-&'’.", r)
 }
 
-// bareAfter says whether a keyword before rest stands alone to its right:
-// RT-PCR and RT.com are words.
+// bareAfter reports whether a keyword before rest is a separate word on its right side. RT-PCR and
+// RT.com are other words.
 func bareAfter(rest string) bool {
 	r, size := utf8.DecodeRuneInString(rest)
 	if r == '.' {
@@ -309,13 +312,14 @@ func bareAfter(rest string) bool {
 	return rest == "" || !strings.ContainsRune("-&'’/", r)
 }
 
+// boundaryBefore reports whether a mark after s would begin at a word boundary.
 func boundaryBefore(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return s == "" || !isWordRune(r) || isIdeograph(r)
 }
 
-// handleLen is the length of the name behind an at sign: letters, digits and _;
-// an ASCII name may go on with @host.tld or .host.tld.
+// handleLen returns the length of the name after an at sign: letters, digits and _. After an ASCII
+// name, @host.tld or .host.tld may follow.
 func handleLen(s string) int {
 	n := 0
 	ascii := s != "" && s[0] < utf8.RuneSelf
@@ -341,13 +345,13 @@ func handleLen(s string) int {
 	return n
 }
 
-// maxHandle is the longest name taken as a mention, in bytes.
+// maxHandle is the length of the longest name taken as a mention, in bytes.
 const maxHandle = 90
 
-// hostLen is the length of a host name with a dot and a last label of two small
-// letters or more at the beginning of s, or 0.
+// hostLen returns the length of a host name at the beginning of s, or 0. The host name has a dot,
+// and its last label has at least two characters, all small letters.
 func hostLen(s string) int {
-	label, good := 0, 0 // begin of the label, end of the last good one
+	label, good := 0, 0 // start of the label, end of the last valid one
 	small := true       // the label has small letters only
 	for n := 0; n <= min(len(s), maxHost); n++ {
 		c := byte(0)
@@ -371,7 +375,7 @@ func hostLen(s string) int {
 	return good
 }
 
-// maxHost is the longest host name there is.
+// maxHost is the length of the longest possible host name, in bytes.
 const maxHost = 253
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }

@@ -65,7 +65,7 @@ func TestStrip(t *testing.T) {
 		{"bye @user.Then more", "bye .Then more"},
 		{"＠user olá", "olá"},
 		{"RT @a\nsecond\tline", "second line"},
-		// What is no mark stays.
+		// Text that is not a mark stays.
 		{"mail a.b@example.org now", "mail a.b@example.org now"},
 		{"START the engine", "START the engine"},
 		{"START@a", "START@a"},
@@ -95,7 +95,7 @@ func TestStripHits(t *testing.T) {
 	}
 }
 
-// alphabet is pieces of which marks are made, so that random texts hit the rules.
+// alphabet is a list of pieces that marks are made of, so that random texts trigger the rules.
 var alphabet = []string{"RT", "MT", "rt", "via", "@", "＠", ":", "：", "//", "/", "(", ")", " ", "  ", "\n",
 	"转", "轉發", "转发微博", "张三", "a", "user", ".", ".pt", "-", "_", "'", "\"", "“", "”", "#", "&", "Retweeted by ", ", ",
 	"and ",
@@ -109,7 +109,7 @@ func TestStripIdempotent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { checkStrip(t, drawMarks(t)) })
 }
 
-// TestStripMany covers the 100,000 strings that the method asks for.
+// TestStripMany tests the 100,000 strings that the method requires.
 func TestStripMany(t *testing.T) {
 	rng := newRand(1)
 	n := 100_000
@@ -147,7 +147,7 @@ func checkStrip(t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// maxPassesSeen bounds the work: each pass is linear.
+// maxPassesSeen limits the number of passes and so the work, because each pass is linear.
 const maxPassesSeen = 8
 
 func FuzzStrip(f *testing.F) {
@@ -156,7 +156,7 @@ func FuzzStrip(f *testing.F) {
 }
 
 func TestStripLinear(t *testing.T) {
-	// Nested marks by the ten thousand: quadratic work would take minutes.
+	// Tens of thousands of nested marks: quadratic work would take minutes.
 	n := 20_000
 	if racetest.Enabled {
 		n = 2000

@@ -7,13 +7,13 @@ import (
 	"github.com/go-faster/city"
 )
 
-// Hash is the hash of one feature: CityHash64 of its UTF-8 bytes (version 1.1 of
-// Google's function; the empty string gives 9ae16a3b2f90404f).
+// Hash returns the hash of one feature: CityHash64 of its UTF-8 bytes (version 1.1 of Google's
+// function; the empty string gives 9ae16a3b2f90404f).
 func Hash(feature string) uint64 { return city.Hash64([]byte(feature)) }
 
-// Simhash is the 64-bit fingerprint (Charikar 2002) of the set of features, each
-// of weight 1. Order and repetition do not count. A bit on which as many features
-// say 1 as 0 is 0; no features give 0.
+// Simhash returns the 64-bit fingerprint (Charikar 2002) of the set of features, each with weight
+// 1. Order and repetition do not count. A bit is 0 if as many features have 1 as 0. Without
+// features the fingerprint is 0.
 func Simhash(features []string) uint64 {
 	hashes := make([]uint64, 0, len(features))
 	for _, f := range features {
@@ -22,13 +22,12 @@ func Simhash(features []string) uint64 {
 	return simhashSet(hashes)
 }
 
-// simhashSet is the fingerprint of a set of hashes, which it makes a set in place
-// first.
+// simhashSet returns the fingerprint of the distinct hashes. It sorts hashes in place.
 func simhashSet(hashes []uint64) uint64 { return majority(distinct(hashes)) }
 
-// distinct sorts hashes in place and drops the repeated ones. Many are dealt by
-// their first byte before: hashes are spread so evenly that little is left to
-// sort, and where somebody made them not to be, it is sorted all the same.
+// distinct sorts hashes in place and removes duplicates. Many hashes are first distributed by their
+// first byte. Hashes are so even that little is left to sort then. If an attacker made them uneven,
+// the result is still right.
 func distinct(hashes []uint64) []uint64 {
 	const few = 64
 	if len(hashes) <= few {
@@ -61,10 +60,10 @@ func distinct(hashes []uint64) []uint64 {
 	return slices.Compact(hashes)
 }
 
-// majority is the bits set in more than half of hashes.
+// majority returns the bits that are set in more than half of hashes.
 func majority(hashes []uint64) uint64 {
-	// Eight counters of one byte in each word: bit i of every byte of h is
-	// added to column i. Emptied before a byte can overflow.
+	// Each word has eight counters of one byte: bit i of every byte of h is added to column i.
+	// flush empties them before a byte can overflow.
 	const bytes = 0x0101010101010101
 	var columns [8]uint64
 	var count [64]int
@@ -94,5 +93,5 @@ func majority(hashes []uint64) uint64 {
 	return out
 }
 
-// Distance is the Hamming distance of two fingerprints, in bits.
+// Distance returns the Hamming distance of two fingerprints in bits.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }

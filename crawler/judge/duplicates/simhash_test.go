@@ -12,7 +12,7 @@ import (
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
 
 func TestHashGolden(t *testing.T) {
-	// The first four as Google's CityHash64 1.1 gives them.
+	// The first four values are those of Google's CityHash64 1.1.
 	for text, want := range map[string]uint64{
 		"":        0x9ae16a3b2f90404f,
 		"twitter": 0x03aece15c4efc109,
@@ -25,8 +25,8 @@ func TestHashGolden(t *testing.T) {
 	}
 }
 
-// The paper's example: repeating a word must not change the fingerprint. With counts as weights it would
-// (cmd/echo-lab/duplicates).
+// The paper's example: a repeated word must not change the fingerprint. With counts as weights it
+// would change (cmd/echo-lab/duplicates).
 func TestPaperExample(t *testing.T) {
 	long := []string{"毛主席", "伟大", "伟大", "伟大"}
 	short := []string{"毛主席", "伟大"}
@@ -55,7 +55,7 @@ func TestSimhashIgnoresOrderAndRepetition(t *testing.T) {
 	})
 }
 
-// plainSimhash is the definition, word for word.
+// plainSimhash follows the definition literally.
 func plainSimhash(words []string) uint64 {
 	var v [64]int
 	seen := map[string]bool{}

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Tokens is the features of text as the fingerprint sees them, in order and with
-// repetitions: words in lower case and compatibility form, numbers, and pairs of
-// neighbouring ideographs (a single one when it stands alone). URLs, emoji and
-// punctuation are no features. Strip the text first.
+// Tokens returns the features of text that the fingerprint uses, in order and with repetitions.
+// They are words in lower case and compatibility form, numbers, and pairs of neighbouring
+// ideographs (one ideograph if it is alone). URLs, emoji and punctuation are no features. Strip the
+// text first.
 func Tokens(text string) []string {
 	var out []string
 	c := newCutter(text)
@@ -25,8 +25,7 @@ func Tokens(text string) []string {
 	return out
 }
 
-// pairs calls yield for each two neighbours of a run of ideographs, or for the
-// only one.
+// pairs calls yield for each two neighbours of a run of ideographs, or for the only one.
 func pairs(run []byte, yield func([]byte)) {
 	_, first := utf8.DecodeRune(run)
 	for from, mid := 0, first; ; {
@@ -42,7 +41,7 @@ func pairs(run []byte, yield func([]byte)) {
 	}
 }
 
-// token is one run of the cutter: a word, a number, or a run of ideographs.
+// token is one result of the cutter: a word, a number, or a run of ideographs.
 type token struct {
 	text   []byte // folded: NFKC, lower case; the next token overwrites it
 	number bool
@@ -55,7 +54,7 @@ type cutter struct {
 	text  string
 	at    int
 	start bool   // at the beginning of a sentence
-	buf   []byte // of token.text
+	buf   []byte // the memory of token.text
 }
 
 func newCutter(text string) cutter {
@@ -65,7 +64,7 @@ func newCutter(text string) cutter {
 	return cutter{text: text, start: true}
 }
 
-// next is the next token; false at the end of the text.
+// next returns the next token, or false at the end of the text.
 func (c *cutter) next() (token, bool) {
 	for c.at < len(c.text) {
 		rest := c.text[c.at:]
@@ -98,10 +97,10 @@ func (c *cutter) next() (token, bool) {
 	return token{}, false
 }
 
-// isNumber says whether a word is of digits and what stands between them.
+// isNumber reports whether a word consists of digits and their separators.
 func isNumber(word string) bool {
 	if first := word[0] | 0x20; first >= 'a' && first <= 'z' {
-		return false // most words are none
+		return false // a quick answer for most words
 	}
 	for _, r := range word {
 		if !unicode.IsDigit(r) && !strings.ContainsRune(".,'’-", r) {
@@ -111,7 +110,7 @@ func isNumber(word string) bool {
 	return true
 }
 
-// appendLower is strings.ToLower for a word, without a new string for each.
+// appendLower appends word in lower case to dst. Unlike strings.ToLower it makes no new string.
 func appendLower(dst []byte, word string) []byte {
 	from := len(dst)
 	dst = append(dst, word...)
@@ -130,7 +129,7 @@ func appendLower(dst []byte, word string) []byte {
 	return dst
 }
 
-// toLower is unicode.ToLower, quick for the letters of western Europe.
+// toLower is unicode.ToLower with a quick path for the letters of western Europe.
 func toLower(r rune) rune {
 	switch {
 	case r >= 'A' && r <= 'Z', r >= 0xC0 && r <= 0xDE && r != '×':
@@ -141,18 +140,18 @@ func toLower(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// isName says whether word looks like a proper name: a capital, then a small letter.
+// isName reports whether word looks like a proper name: a capital, then a small letter.
 func isName(word string) bool {
 	if word[0] >= 'a' && word[0] <= 'z' {
-		return false // most words are none
+		return false // a quick answer for most words
 	}
 	first, size := utf8.DecodeRuneInString(word)
 	second, _ := utf8.DecodeRuneInString(word[size:])
 	return unicode.IsUpper(first) && unicode.IsLower(second)
 }
 
-// wordLen is the length of the word at the beginning of s: word runes that are no
-// ideographs, with single apostrophes, and points, commas and hyphens in numbers.
+// wordLen returns the length of the word at the beginning of s. A word consists of word runes that
+// are no ideographs, with single apostrophes between letters, and points and commas between digits.
 func wordLen(s string) int {
 	end := 0
 	for end < len(s) {
@@ -168,7 +167,7 @@ func wordLen(s string) int {
 		if r != '\'' && r != '’' && r != '.' && r != ',' {
 			return end
 		}
-		// Belongs to the word only if it joins it to a word rune.
+		// The separator belongs to the word only between two runes that it joins.
 		prev, _ := utf8.DecodeLastRuneInString(s[:end])
 		next, _ := utf8.DecodeRuneInString(s[end+size:])
 		if !joins(prev, r, next) || isIdeograph(next) {
@@ -179,7 +178,7 @@ func wordLen(s string) int {
 	return end
 }
 
-// wordBytes are the word runes of one byte. It never changes.
+// wordBytes marks the word runes of one byte. It never changes.
 var wordBytes = func() (is [256]bool) {
 	for r := range rune(utf8.RuneSelf) {
 		is[r] = isWordRune(r)
@@ -187,7 +186,7 @@ var wordBytes = func() (is [256]bool) {
 	return is
 }()
 
-// joins says whether sep between the runes a and b is inside a word.
+// joins reports whether sep between the runes a and b is inside a word.
 func joins(a, sep, b rune) bool {
 	if sep == '\'' || sep == '’' {
 		return unicode.IsLetter(a) && unicode.IsLetter(b)
@@ -195,7 +194,8 @@ func joins(a, sep, b rune) bool {
 	return unicode.IsDigit(a) && unicode.IsDigit(b)
 }
 
-// isWordRune: letters, digits, marks and the underscore. Utf8 errors are not.
+// isWordRune reports whether r is a letter, a digit, a mark or the underscore. UTF-8 errors are
+// not.
 func isWordRune(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:
@@ -206,7 +206,7 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
-// isIdeograph says whether r belongs to a script written without blanks.
+// isIdeograph reports whether r belongs to a script that is written without spaces.
 func isIdeograph(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) &&
 		!unicode.IsDigit(r) ||
@@ -222,7 +222,7 @@ func runLen(s string, in func(rune) bool) int {
 	return len(s)
 }
 
-// urlLen is the length of the URL at the beginning of s, which is not empty, or 0.
+// urlLen returns the length of the URL at the beginning of s, or 0. s is not empty.
 func urlLen(s string) int {
 	if first := s[0] | 0x20; first != 'h' && first != 'w' {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// The short cuts for common letters say what the tables of Unicode say.
+// The quick paths for common letters agree with the Unicode tables.
 func TestRunes(t *testing.T) {
 	for r := range unicode.MaxRune + 1 {
 		if want := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) ||
@@ -30,7 +30,7 @@ func TestRunes(t *testing.T) {
 	}
 }
 
-// distinct is sorting and dropping, however the hashes lie.
+// distinct sorts and removes duplicates, for any distribution of the hashes.
 func TestDistinct(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, mask := range []uint64{^uint64(0), 0xff << 56, 0xffff, 1<<63 | 1, 0} {

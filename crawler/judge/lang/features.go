@@ -9,40 +9,39 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// WeightsVersion names the form of a file of weights, and what Features and VarietyFeatures
-// make of a text. Weights of another version do not open.
+// WeightsVersion is the version of the weights file format, and of the features that Features and
+// VarietyFeatures make. Weights of another version do not open.
 const WeightsVersion = 3
 
-// What is looked at, at most.
+// Limits for the input.
 const (
-	MaxText = 4 << 10 // bytes of a text; what follows is not read
-	maxWord = 32      // letters of a word; the rest of a longer one is dropped
-	// maxAddress is how far from its start something must show to be an address,
-	// so that a long text without spaces is not read again at every word.
+	MaxText = 4 << 10 // bytes of a text; the rest is not read
+	maxWord = 32      // letters of a word; the rest is dropped
+	// maxAddress is how far from its start an address must be recognisable, in bytes. Otherwise a
+	// long text without spaces would be read again at every word.
 	maxAddress = 64
-	// maxPerWord is the most features one word has: three sizes of n-gram over
+	// maxPerWord is the largest number of features of one word: three sizes of n-gram over
 	// maxWord+2 letters, three for each accented letter, seven of the word.
 	maxPerWord = 3*(maxWord+2) + 3*maxWord + 7
 )
 
-// The kinds of features, mixed into their hashes so that they do not meet.
+// The kinds of features. They are mixed into the hashes, so that the kinds do not collide.
 const (
 	kindWord   = 0x11 << 56
 	kindRaw    = 0x22 << 56 // the word with its accents
 	kindPair   = 0x33 << 56
-	kindEnding = 0x44 << 56 // a word and how the next one ends
+	kindEnding = 0x44 << 56 // a word and the ending of the next one
 	kindAccent = 0x55 << 56 // an accented letter between its neighbours
 	kindGram   = 0x60 << 56 // + size
 )
 
-// What stands in the place of the word before: the start of a sentence, or a
-// mark that parts words.
+// Values of scanner.prev that are no word: the start of a sentence, or a mark that separates words.
 const (
 	startOfSentence = 0xa5
 	afterMark       = 0x5a
 )
 
-// letters folds Latin letters to a to z, and to lower case; 0 is not a Latin letter.
+// letters folds Latin letters to a to z, and to lower case. 0 means not a Latin letter.
 type letters struct {
 	fold  [0x250]byte
 	lower [0x250]uint16
@@ -52,6 +51,7 @@ type letters struct {
 // latin is immutable.
 var latin = makeLatin()
 
+// makeLatin builds the tables from the Unicode decompositions.
 func makeLatin() *letters {
 	l := &letters{}
 	odd := map[rune]byte{'ß': 's', 'æ': 'a', 'ø': 'o', 'ð': 'd', 'þ': 't', 'đ': 'd', 'ħ': 'h', 'ı': 'i', 'ĸ': 'k',
@@ -67,7 +67,7 @@ func makeLatin() *letters {
 		if b, ok := odd[r]; ok {
 			return b
 		}
-		d, _ := utf8.DecodeRuneInString(norm.NFKD.String(string(r))) // the base comes first
+		d, _ := utf8.DecodeRuneInString(norm.NFKD.String(string(r))) // the base letter comes first
 		if d = unicode.ToLower(d); d >= 'a' && d <= 'z' && unicode.IsLetter(r) {
 			return byte(d)
 		}
@@ -83,12 +83,12 @@ func makeLatin() *letters {
 	return l
 }
 
-// scanner cuts a text into words and makes features of them.
+// scanner cuts a text into words and computes their features.
 type scanner struct {
 	text string
 	pos  int
-	from int    // where the word that next found begins in text
-	prev uint64 // hash of the word before, or what stands in its place
+	from int    // start of the word that next found, in text
+	prev uint64 // hash of the word before, or startOfSentence or afterMark
 
 	word [maxWord]byte   // folded
 	raw  [maxWord]uint16 // with accents, lower case
@@ -96,7 +96,7 @@ type scanner struct {
 	odd  bool // a letter of the word has an accent
 
 	words          int
-	latin, foreign int // letters of this script and of others
+	latin, foreign int // number of Latin letters, and of letters of other scripts
 }
 
 func newScanner(text string) scanner {
@@ -106,12 +106,11 @@ func newScanner(text string) scanner {
 	return scanner{text: text, prev: startOfSentence}
 }
 
-// Features appends the hashes of all features of text to dst: n-grams of 3 to 5
-// letters inside words, words, pairs of words, a word with the ending of the
-// next, and accented letters. Accents are folded first; what has an accent has
-// features besides, so a text without its accents has a subset of the features.
-// It also says how many words the text has, and whether its letters are
-// mostly of another script than Latin.
+// Features appends the hashes of all features of text to dst: n-grams of 3 to 5 letters inside
+// words, words, pairs of words, a word with the ending of the next, and accented letters. Accents
+// are folded first. A letter with an accent adds more features, so a text without its accents has a
+// subset of the features. Features also returns the number of words in the text, and whether its
+// letters are mostly of another script than Latin.
 func Features(text string, dst []uint64) (features []uint64, words int, foreign bool) {
 	s := newScanner(text)
 	var buf [2 * maxPerWord]uint64
@@ -124,9 +123,9 @@ func Features(text string, dst []uint64) (features []uint64, words int, foreign 
 	}
 }
 
-// Words are the words of text as Features reads them, without addresses, mentions and hashtags. Letters are folded
-// to a to z, laughter and drawn-out letters are shortened. A hyphen before a pronoun and an apostrophe stay.
-// So another method can be compared on the same words.
+// Words returns the words of text as Features reads them, without addresses, mentions and hashtags.
+// Letters are folded to a to z. Laughter and repeated letters are shortened. A hyphen before a
+// pronoun and an apostrophe stay. Words is there to compare another method on the same words.
 func Words(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		s := newScanner(text)
@@ -135,7 +134,7 @@ func Words(text string) iter.Seq[string] {
 	}
 }
 
-// fill writes features into buf, which has room for maxPerWord at least.
+// fill writes features into buf, which has room for at least maxPerWord.
 func (s *scanner) fill(buf []uint64) (n int, more bool) {
 	for len(buf)-n >= maxPerWord {
 		if !s.next() {
@@ -154,7 +153,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-// features are those of the word that next found.
+// features writes the features of the word that next found and returns their number.
 func (s *scanner) features(out []uint64) int {
 	whole := s.whole()
 	out[0] = mix(kindWord | whole)
@@ -162,7 +161,7 @@ func (s *scanner) features(out []uint64) int {
 	return 3 + s.shape(out[3:], 3)
 }
 
-// whole is a hash of the word.
+// whole returns a hash of the word.
 func (s *scanner) whole() uint64 {
 	whole := uint64(0)
 	for _, b := range s.word[:s.n] {
@@ -171,8 +170,8 @@ func (s *scanner) whole() uint64 {
 	return whole & (1<<56 - 1)
 }
 
-// beside are the features that the word has with the one before it, whose place
-// it takes.
+// beside returns the features of the word together with the word before it. Then the word becomes
+// the word before.
 func (s *scanner) beside(whole uint64) (pair, end uint64) {
 	pair = mix(kindPair | (s.prev*0x9e3779b97f4a7c15^whole)&(1<<56-1))
 	end = mix(kindEnding | (s.prev*0x9e3779b97f4a7c15^ending(s.word[:s.n]))&(1<<56-1))
@@ -180,7 +179,7 @@ func (s *scanner) beside(whole uint64) (pair, end uint64) {
 	return pair, end
 }
 
-// shape are the features of the letters of the word: n-grams of least to 5 letters, and accents.
+// shape writes the features of the letters of the word: n-grams of least to 5 letters, and accents.
 func (s *scanner) shape(out []uint64, least int) int {
 	n := 0
 	add := func(h uint64) { out[n] = mix(h); n++ }
@@ -217,8 +216,8 @@ func (s *scanner) shape(out []uint64, least int) int {
 	return n
 }
 
-// ending is a word's last two letters, or "ndo", or "r" after a vowel: what
-// tells "a fazer" and "fazendo" apart.
+// ending returns the last two letters of a word, or "ndo", or "r" after a vowel. It distinguishes
+// "a fazer" from "fazendo".
 func ending(w []byte) uint64 {
 	n := len(w)
 	switch {
@@ -234,7 +233,7 @@ func ending(w []byte) uint64 {
 	return 0
 }
 
-// next finds the next word.
+// next finds the next word. It returns false at the end.
 func (s *scanner) next() bool {
 	s.n, s.odd = 0, false
 	for s.pos < len(s.text) {
@@ -259,7 +258,7 @@ func (s *scanner) next() bool {
 			s.pos++
 		case c == '-' && s.pos+1 < len(s.text) && s.pos > 0 && s.text[s.pos-1] > ' ':
 			s.from = s.pos
-			s.pos++ // the hyphen of a pronoun: the word takes it on
+			s.pos++ // a hyphen before a pronoun becomes part of the word
 			if c := s.text[s.pos] | 0x20; c >= 'a' && c <= 'z' {
 				s.word[0], s.raw[0], s.n = '-', '-', 1
 				s.readWord()
@@ -274,7 +273,7 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// skipName steps over what may stand in a name after @ or #.
+// skipName skips the characters that a name after @ or # may have.
 func (s *scanner) skipName() {
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
@@ -288,7 +287,7 @@ func (s *scanner) skipName() {
 	}
 }
 
-// skipAddress steps over a URL, a bare domain with a path, or a mail address.
+// skipAddress skips a URL, a bare domain with a path, or a mail address.
 func (s *scanner) skipAddress() bool {
 	end := s.pos
 	dot, address := false, false
@@ -320,12 +319,13 @@ func (s *scanner) skipAddress() bool {
 	return address
 }
 
-// readWord reads letters until something else comes.
+// readWord reads letters up to the first other character.
 func (s *scanner) readWord() {
 	run := 0
 	for s.pos < len(s.text) {
 		r, size := rune(s.text[s.pos]), 1
-		if b := byte(r) | 0x20; b >= 'a' && b <= 'z' && s.n > 0 && s.n < maxWord && s.word[s.n-1] != b { // as most are
+		// The quick path for most letters.
+		if b := byte(r) | 0x20; b >= 'a' && b <= 'z' && s.n > 0 && s.n < maxWord && s.word[s.n-1] != b {
 			s.word[s.n], s.raw[s.n] = b, uint16(b)
 			s.n++
 			s.pos++
@@ -342,7 +342,7 @@ func (s *scanner) readWord() {
 			b = latin.fold[r]
 		case r >= 0x1e00 && r < 0x1f00:
 			b = latin.tail[r-0x1e00]
-		case r >= 0x300 && r < 0x370: // a combining mark: the letter counts without it
+		case r >= 0x300 && r < 0x370: // a combining mark is ignored
 			s.pos += size
 			continue
 		}
@@ -358,7 +358,7 @@ func (s *scanner) readWord() {
 			run = 1
 		}
 		switch {
-		case run == 3 && b != 'k': // "muuuito": one is meant, and "kkkk" is laughter
+		case run == 3 && b != 'k': // "muuuito" means one letter; "kkkk" is laughter
 			s.n -= 1
 			s.latin -= 2
 			continue
@@ -381,7 +381,7 @@ func (s *scanner) readWord() {
 	s.shortenLaughter()
 }
 
-// afterWord deals with the character that ended a word.
+// afterWord handles the character that ended a word.
 func (s *scanner) afterWord(r rune, size int) {
 	switch {
 	case r == '\'' || r == '’':
@@ -400,8 +400,8 @@ func (s *scanner) afterWord(r rune, size int) {
 	}
 }
 
-// shortenLaughter makes "hahahaha" and "hahaha" one word: what repeats two or
-// three letters is cut to twice these.
+// shortenLaughter makes "hahahaha" and "hahaha" one word. A word that repeats two or three letters
+// is cut to two repetitions.
 func (s *scanner) shortenLaughter() {
 	for period := 2; period <= 3; period++ {
 		if s.n <= 2*period {

@@ -1,9 +1,9 @@
 package lang
 
-// Lang is a language, or what is said when there is none to tell.
+// Lang is a language, or one of the values for an unclear text.
 type Lang uint8
 
-// The languages. The first Classes of them have scores.
+// The languages. Scores has an entry for each of the first Classes of them.
 const (
 	PtPT  Lang = iota // Portuguese of Portugal
 	PtBR              // Portuguese of Brazil
@@ -14,14 +14,14 @@ const (
 	It                // Italian
 	Other             // any other
 	Pt                // Portuguese, either variety
-	Und               // too little to tell
+	Und               // too little text to decide
 
 	Classes = Pt
 )
 
 var names = [...]string{"pt-PT", "pt-BR", "es", "gl", "en", "fr", "it", "other", "pt", "und"}
 
-// String is the BCP 47 tag, and "other".
+// String returns the BCP 47 tag, or "other".
 func (l Lang) String() string {
 	if int(l) < len(names) {
 		return names[l]
@@ -39,29 +39,30 @@ func ParseLang(tag string) (Lang, bool) {
 	return Und, false
 }
 
-// What a verdict needs.
+// The thresholds of a verdict.
 const (
-	// MinConfidence is the least probability a language must have, the two
-	// varieties of Portuguese taken as one. Under it the verdict is Und.
+	// MinConfidence is the least probability of a language, with both varieties of Portuguese taken
+	// as one. Below it the verdict is Und.
 	MinConfidence = 0.6
-	// MinVariety is the least part of the probability of Portuguese that a variety must
-	// have, and MinConfidence its least probability. Under either the verdict is Pt.
+	// MinVariety is the least share of the probability of Portuguese that a variety must have. Its
+	// own probability must be at least MinConfidence. Otherwise the verdict is Pt.
 	MinVariety = 0.7
-	// minFeatures is what one word of four letters has; under it there is no text.
+	// minFeatures is the number of features of one word of four letters. With fewer there is no
+	// text to judge.
 	minFeatures = 8
 )
 
-// Scores are probabilities by language, PtPT to Other; their sum is 1.
+// Scores are the probabilities of the languages PtPT to Other. Their sum is 1.
 type Scores [Classes]float64
 
-// Verdict is what one text is in.
+// Verdict is the language of one text.
 type Verdict struct {
 	Lang       Lang    // PtPT to Other, Pt or Und
-	Confidence float64 // that Lang is right, 0 to 1; of Und, that of the likeliest language
+	Confidence float64 // probability of Lang, 0 to 1; for Und, that of the most likely language
 	Scores     Scores
 }
 
-// Text judges one text, of which at most MaxText bytes are read. It allocates nothing.
+// Text judges one text. It reads at most MaxText bytes and allocates nothing.
 func (j *Judge) Text(text string) Verdict {
 	logits, _, ok := j.score(text)
 	if !ok {
@@ -78,15 +79,15 @@ func (j *Judge) Text(text string) Verdict {
 	return decide(p)
 }
 
-// Logits are what the languages' Scores are made of, in 1/256 bit and relative to Other, and
-// the Bucket of the text's length; ok is false when there is too little to judge. What Portuguese
-// has, the sum of its two, is dealt to its varieties by Odds. For calibration.
+// Logits returns the values that the languages' Scores are computed from, in 1/256 bit and relative
+// to Other, and the Bucket of the text's length. ok is false when there is too little text. Odds
+// divides the sum of the two Portuguese values between the varieties. Logits is for calibration.
 func (j *Judge) Logits(text string) (logits [Classes]int32, bucket int, ok bool) {
 	logits, n, ok := j.score(text)
 	return logits, Bucket(n), ok
 }
 
-// score is the logits of a text; ok is false when it has no words to speak of.
+// score returns the logits of a text. ok is false when it has too few words.
 func (j *Judge) score(text string) (logits [Classes]int32, features int, ok bool) {
 	s := newScanner(text)
 	r := take[room](&j.rooms)
@@ -113,7 +114,7 @@ func (j *Judge) score(text string) (logits [Classes]int32, features int, ok bool
 	return j.logits(&a), int(a.total), true
 }
 
-// decide is the verdict that probabilities bear.
+// decide returns the verdict for probabilities.
 func decide(p Scores) Verdict {
 	v := Verdict{Lang: Pt, Confidence: p[PtPT] + p[PtBR], Scores: p}
 	for l := Es; l < Classes; l++ {

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// weightsDigest pins the embedded weights: who trains new ones changes it, and
-// the figures in the documentation.
+// weightsDigest pins the embedded weights. New training changes it and the figures in the
+// documentation.
 const weightsDigest = "1d2473400e859242c46d4dc0fce41b6c0645a1b4970cc08e163fbb174912abd6"
 
 func open(t testing.TB) *Judge {
@@ -67,8 +67,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// The table of powers is the only place where floating point might differ
-// between machines: no entry is near enough to a half for its last bit to matter.
+// The table of powers is the only place where floating point might differ between machines. No
+// entry is so near to a half that its last bit matters.
 func TestPowersRoundTheSameEverywhere(t *testing.T) {
 	for i := range 256 {
 		x := math.Exp2(-float64(i)/256) * (1 << 30)
@@ -78,8 +78,8 @@ func TestPowersRoundTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// verdictsDigest pins what the embedded weights say of golden, so that another form
-// of their file changes no verdict. Like weightsDigest, it changes with new training.
+// verdictsDigest pins the verdicts of the embedded weights on golden. So another format of their
+// file changes no verdict. Like weightsDigest, it changes with new training.
 const verdictsDigest = "21f593598c043f166efd45c37bd001f5fb890abf28e6472ee396b2f3b92b2328"
 
 func TestVerdictsStay(t *testing.T) {
@@ -116,7 +116,7 @@ func TestVerdictsStay(t *testing.T) {
 	}
 }
 
-// Sentences of our own, none of them in the data.
+// Sentences written for this test, none of them in the training data.
 var golden = []struct {
 	want Lang
 	text string
@@ -165,7 +165,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Words that both countries write the same tell no variety, and the judge says so.
+// Words that both countries write in the same way show no variety, and the judge returns none.
 func TestUnsureOfWhatIsTheSame(t *testing.T) {
 	j := open(t)
 	for _, text := range []string{"Bom dia", "sim", "não"} {
@@ -200,7 +200,7 @@ func TestFoldsAccentsAndElongation(t *testing.T) {
 	}
 }
 
-// A text without its accents has no features that the whole text lacks.
+// A text without its accents has no features that the full text lacks.
 func TestStrippedIsASubset(t *testing.T) {
 	const accents, none = "Então não há ninguém à espera do avô? Às três já lá estão",
 		"Entao nao ha ninguem a espera do avo? As tres ja la estao"
@@ -224,8 +224,8 @@ func TestStrippedIsASubset(t *testing.T) {
 	}
 }
 
-// What a sentence is made of besides its topic is the same in two of other topics,
-// and is not in one that says it as the other country does.
+// The frame of a sentence is the same in two sentences on other topics. It is not in a sentence in
+// the other variety.
 func TestFrames(t *testing.T) {
 	shared := func(a, b string) (n int) {
 		has := map[uint64]bool{}
@@ -263,7 +263,7 @@ func sound(t interface{ Fatalf(string, ...any) }, v Verdict) {
 	}
 }
 
-// A letter that is drawn out outweighs no letters of another script.
+// A repeated letter does not outweigh letters of another script.
 func TestDrawnOutBesideAnotherScript(t *testing.T) {
 	j := open(t)
 	if a, b := j.Text("A𞤡ᾈ"), j.Text("AAAA𞤡ᾈ"); a != b {
@@ -283,13 +283,14 @@ func TestProperties(t *testing.T) {
 		if again := j.Text(text); again != v {
 			t.Fatalf("two answers for %q", text)
 		}
-		// letters that stand alone may be drawn out at will
+		// Letters that are alone may be repeated any number of times.
 		var long strings.Builder
 		prev := rune(0)
 		runes := []rune(text)
 		for i, r := range runes {
 			long.WriteRune(r)
-			// One that stands for none of a to z, as Ⱥ, counts each time, like a letter of another script.
+			// A letter that folds to none of a to z, such as Ⱥ, counts each time, like a letter of
+			// another script.
 			alone := unicode.IsLetter(r) && letterOf(r) != 0 && unicode.ToLower(r) != 'k' &&
 				letterOf(r) != letterOf(prev) && (i+1 == len(runes) || letterOf(runes[i+1]) != letterOf(r))
 			if alone && !strings.ContainsAny(text, "@#/:.") && rapid.IntRange(0, 9).Draw(t, "draw out") == 0 {
@@ -312,7 +313,7 @@ func letterOf(r rune) byte {
 	return 0
 }
 
-// The order of somebody's texts does not matter, beyond rounding.
+// The order of a person's texts does not matter, except for rounding.
 func TestPersonInAnyOrder(t *testing.T) {
 	j := open(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -392,7 +393,7 @@ func TestWords(t *testing.T) {
 	if got := slices.Collect(Words(text)); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for w := range Words(text) { // the reader may stop
+	for w := range Words(text) { // the caller may stop
 		if w != "nao" {
 			t.Errorf("%q comes first", w)
 		}
@@ -408,8 +409,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// A text is read once, however it is made: no run of bytes costs more than a few
-// times its length.
+// A text of any form is read once: no run of bytes costs more than a few times its length.
 func TestLongTextsAreCut(t *testing.T) {
 	for _, text := range []string{strings.Repeat("a,b.c/", 1<<18), strings.Repeat("é", 1<<20),
 		strings.Repeat("@#", 1<<20), strings.Repeat("-a", 1<<20)} {
@@ -423,8 +423,8 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 }
 
-// remembered fails where the words that Judge remembers of a text come to something else than all its features
-// looked up one by one.
+// remembered fails if the cached words of a text give another result than a lookup of all its
+// features one by one.
 func remembered(t interface{ Fatalf(string, ...any) }, j *Judge, text string) {
 	var a sums
 	features, _, foreign := Features(text, nil)
@@ -445,7 +445,7 @@ func remembered(t interface{ Fatalf(string, ...any) }, j *Judge, text string) {
 	}
 }
 
-// What a judge says of a text does not depend on the texts before.
+// The verdict on a text does not depend on earlier texts.
 func TestWordsAreRemembered(t *testing.T) {
 	j := open(t)
 	var all strings.Builder

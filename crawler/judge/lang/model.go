@@ -16,51 +16,53 @@ var embedded string
 
 const (
 	magic      = "echolang"
-	free       = int(Classes) - 1 // Other has no weights: the rest are relative to it
-	maxBits    = 19               // slots of a table: 4 MiB
-	maxVariety = 22               // weights of Varieties: 4 MiB
+	free       = int(Classes) - 1 // Other has no weights: the others are relative to it
+	maxBits    = 19               // log2 of the largest number of slots of a table: 4 MiB
+	maxVariety = 22               // log2 of the largest number of weights of Varieties: 4 MiB
 	headerSize = len(magic) + 4*(2+2*free+Buckets+1+Buckets+2)
 )
 
-// Buckets is how many lengths of text have a sharpness of their own.
+// Buckets is the number of text lengths with a separate Params.Sharp.
 const Buckets = 12
 
-// Params are the trained numbers beside the table. All are integers, so that
-// every machine comes to the same verdict.
+// Params are the trained numbers besides the table. All are integers, so every machine computes the
+// same verdict.
 type Params struct {
 	Bits    uint32         // the table has 1<<Bits slots
-	Unknown [free]int32    // weights of a feature that the table has not
+	Unknown [free]int32    // weights of a feature that is not in the table
 	Bias    [free]int32    // in the units of the weights times 256
-	Sharp   [Buckets]int32 // by length: 1/256 bit of logit for a unit of score, times 4096
+	Sharp   [Buckets]int32 // by length: logit in 1/256 bit per unit of score, times 4096
 
 	VarietyBits  uint32         // Varieties have 1<<VarietyBits weights
 	VarietySharp [Buckets]int32 // as Sharp
 
-	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times the sum
-	// of what the texts say, Offset added to each, over the root of their number.
+	// A person's variety: the log-odds in 1/256 bit are Slope/4096 times a sum divided by the
+	// square root of the number of texts. The sum is that of the texts' log-odds, with Offset added
+	// to each.
 	Slope, Offset int32
 }
 
-// Table holds the weights of the features that were chosen in training: a slot
-// is one byte of the feature's hash, never 0 when used, and seven weights + 128.
+// Table holds the weights of the features that training chose. A slot is one byte of the feature's
+// hash, which is never 0 in a used slot, and seven weights + 128.
 type Table struct {
 	slots []uint64
 	shift uint
 }
 
-// NewTable has 1<<bits slots, all free.
+// NewTable returns a Table with 1<<bits slots, all free.
 func NewTable(bits uint32) *Table {
 	return &Table{slots: make([]uint64, 1<<bits), shift: 64 - uint(bits)}
 }
 
+// print8 returns the byte of a hash that identifies a feature in its slot. It is never 0.
 func print8(h uint64) uint64 {
 	p := h & 0xff
 	return p | allIfNone(p)&1
 }
 
-// Put stores the weights of a feature, in one of two slots. It reports false
-// when both are taken, or one by a feature of the same print: that one was
-// there first, so put the important ones first.
+// Put stores the weights of a feature in one of two slots. It returns false when both are used, or
+// one has a feature with the same byte of the hash. Earlier features win, so put the important ones
+// first.
 func (t *Table) Put(hash uint64, weights [free]int8) bool {
 	at := hash >> t.shift
 	row := print8(hash)
@@ -79,7 +81,7 @@ func (t *Table) Put(hash uint64, weights [free]int8) bool {
 	return true
 }
 
-// Judge tells languages. What it says does not change, and it is safe for concurrent use.
+// Judge detects languages. It is immutable and safe for concurrent use.
 type Judge struct {
 	p      Params
 	t      *Table
@@ -90,13 +92,13 @@ type Judge struct {
 	rooms, memories sync.Pool // of *room, and of *memory[varietySum]
 }
 
-// Open is the judge with the embedded weights.
+// Open returns the judge with the embedded weights.
 func Open() (*Judge, error) { return Parse([]byte(embedded)) }
 
-// Digest is the SHA-256 of the weights, in hex: it names them in reports.
+// Digest returns the SHA-256 of the weights in hex, which identifies them in reports.
 func (j *Judge) Digest() string { return j.digest }
 
-// Encode writes weights as a file:
+// Encode returns the weights as a file:
 //
 //	magic, WeightsVersion, Params (little-endian words), slots, weights of the varieties, SHA-256 of all that
 func Encode(p Params, t *Table, v *Varieties) []byte {
@@ -123,8 +125,8 @@ func Encode(p Params, t *Table, v *Varieties) []byte {
 	return append(b, sum[:]...)
 }
 
-// Parse reads what Encode wrote. It fails on anything else, on weights of
-// another WeightsVersion, and when the digest does not match.
+// Parse parses what Encode wrote. It fails on all other input, on weights of another
+// WeightsVersion, and when the digest does not match.
 func Parse(b []byte) (*Judge, error) {
 	if len(b) < headerSize+sha256.Size || string(b[:len(magic)]) != magic {
 		return nil, errors.New("lang: not a file of weights")
@@ -168,32 +170,33 @@ func Parse(b []byte) (*Judge, error) {
 	for i, b := range rest[8<<p.Bits:] {
 		j.v.weights[i] = int8(b)
 	}
-	// math.Exp2 may differ in its last bit between machines, the rounded value does not: see the test
+	// The last bit of math.Exp2 may differ between machines, the rounded value does not: see the
+	// test.
 	for i := range j.exp2 {
 		j.exp2[i] = uint32(math.Round(math.Exp2(-float64(i)/256) * (1 << 30)))
 	}
 	return j, nil
 }
 
-// sums are what the features of one text add up to.
+// sums are the sums over the features of one text.
 type sums struct {
-	even, odd [4]int64 // of weights + 128, classes 1 3 5 and 0 2 4 6
+	even, odd [4]int64 // sums of weights + 128, for classes 1 3 5 and 0 2 4 6
 	known     int64
 	total     int64
 }
 
-// packed is what few features add up to: the seven weights of a slot are added at
-// once, as four sums of 16 bits in one word and three in another.
+// packed holds the sums over a few features. The seven weights of a slot are added at once, as four
+// sums of 16 bits in one word and three in another.
 type packed struct {
 	even, odd    uint64
 	known, total uint16
 }
 
-// maxPacked is how many features are added before the sums could overflow.
+// maxPacked is the number of features that can be added before the sums could overflow.
 const maxPacked = 256
 
-// sum looks up to maxPacked features up. It has no branch on what it finds: a
-// guess that fails would wait for the memory, one lookup after the other.
+// sum looks up at most maxPacked features. It has no branch that depends on the result. A wrong
+// branch prediction would wait for memory, one lookup after the other.
 func (t *Table) sum(hashes []uint64) packed {
 	const lanes = 0x00ff00ff00ff00ff
 	p := packed{total: uint16(len(hashes))}
@@ -212,7 +215,7 @@ func (t *Table) sum(hashes []uint64) packed {
 	return p
 }
 
-// allIfNone is all bits where x is 0, and none where it is at most 1<<63.
+// allIfNone returns all bits if x is 0, and none for x from 1 to 1<<63.
 func allIfNone(x uint64) uint64 { return uint64(int64(x-1) >> 63) }
 
 func (a *sums) add(p packed) {
@@ -224,19 +227,20 @@ func (a *sums) add(p packed) {
 	}
 }
 
-// memory keeps what words came to, so that a word that returns, in this text or a later one, is
-// not looked up again. A place holds the last word that fell on it. Each memory belongs to one Judge.
+// memory caches the result for words, so that a word that occurs again, in this text or a later
+// one, is not looked up again. An entry holds the last word that was mapped to it. Each memory
+// belongs to one Judge.
 type memory[T any] [1 << 10]struct {
-	word [maxKept]byte // as it stands in the text
-	n    uint8         // bytes of it; 0: the place is free
+	word [maxKept]byte // as the text writes it
+	n    uint8         // bytes of word; 0 if the entry is free
 	own  T
 }
 
-// maxKept is the most bytes of a word that is remembered.
+// maxKept is the length of the longest word that is cached, in bytes.
 const maxKept = 23
 
-// of is what is kept of the word that next found, whose hash is whole; else known is
-// false, and what it comes to is to be put there. Own is nil for a word that is too long.
+// of returns the entry for the word that next found, whose hash is whole. If known is false, the
+// caller must store the result in own. own is nil for a word that is too long.
 func (m *memory[T]) of(s *scanner, whole uint64) (own *T, known bool) {
 	word := s.text[s.from:s.pos] // which is never empty
 	if len(word) > maxKept {
@@ -250,15 +254,15 @@ func (m *memory[T]) of(s *scanner, whole uint64) (own *T, known bool) {
 	return &e.own, false
 }
 
-// room is what scoring a text needs. It is used again: on the stack of a goroutine that judges one text, each would
-// have that stack grown and copied.
+// room is the memory for scoring a text. It is reused through a pool. On the stack of a goroutine
+// that judges one text, each room would make that stack grow and be copied.
 type room struct {
 	words  memory[packed]
 	buf    [maxPerWord]uint64
-	beside [maxPacked]uint64 // features of two words, until they are summed
+	beside [maxPacked]uint64 // features of word pairs that are not summed yet
 }
 
-// take is a T of the pool, or a new one.
+// take returns a T of the pool, or a new one.
 func take[T any](pool *sync.Pool) *T {
 	if v, ok := pool.Get().(*T); ok {
 		return v
@@ -266,7 +270,7 @@ func take[T any](pool *sync.Pool) *T {
 	return new(T)
 }
 
-// own is what the word that next found adds up to by itself.
+// own returns the sums of the features that the word found by next has by itself.
 func (r *room) own(s *scanner, t *Table, whole uint64) packed {
 	own, known := r.words.of(s, whole)
 	if known {
@@ -280,8 +284,8 @@ func (r *room) own(s *scanner, t *Table, whole uint64) packed {
 	return p
 }
 
-// logits are in 1/256 bit, relative to Other. The score of a class is the sum of
-// its weights over the root of the number of features, plus its bias.
+// logits returns the logits in 1/256 bit, relative to Other. The score of a class is the sum of its
+// weights divided by the square root of the number of features, plus its bias.
 func (j *Judge) logits(a *sums) (out [Classes]int32) {
 	if a.total == 0 {
 		return out
@@ -300,10 +304,11 @@ func (j *Judge) logits(a *sums) (out [Classes]int32) {
 	return out
 }
 
-// rootOf is the root of n times 256; its rounding is exact, so the same everywhere.
+// rootOf returns the square root of n, times 256. Its rounding is exact, so it is the same on every
+// machine.
 func rootOf(n int64) int64 { return int64(math.Sqrt(float64(n << 16))) }
 
-// Bucket is the length of a text of n features, as an index of Params.Sharp.
+// Bucket returns the length class of a text with n features, as an index of Params.Sharp.
 func Bucket(n int) int {
 	b := 0
 	for n > 16 && b < Buckets-1 {
@@ -312,7 +317,7 @@ func Bucket(n int) int {
 	return b
 }
 
-// softmax makes probabilities of logits, in integers up to the last division.
+// softmax returns the probabilities for logits. It uses integers up to the last division.
 func (j *Judge) softmax(logits *[Classes]int32) (p Scores) {
 	top := logits[0]
 	for _, l := range logits[1:] {

@@ -4,58 +4,58 @@ import "math"
 
 // Limits and thresholds of a person.
 const (
-	// MaxTexts is how many texts of one person are judged; later ones are ignored.
+	// MaxTexts is the number of texts of one person that are judged. Later ones are ignored.
 	MaxTexts = 2000
-	// SecondShare is the part of somebody's texts, English set aside, that says
-	// more of where they belong than the English does: English is the usual
-	// second language.
+	// SecondShare is the share of a person's texts in other languages from which these count more
+	// than English for the main language. English is the usual second language.
 	SecondShare = 0.2
-	// MinPersonVariety is the least probability of a variety of Portuguese;
-	// under it the verdict is Pt.
+	// MinPersonVariety is the least probability of a variety of Portuguese. Below it the verdict is
+	// Pt.
 	MinPersonVariety = 0.7
-	// MinShare is the least share that is told.
+	// MinShare is the least share that is reported.
 	MinShare = 0.01
-	// maxEvidence caps what one text says for or against a variety, in 1/256
-	// bit: one quoted sentence must not outvote ten of their own.
+	// maxEvidence is the limit of one text's evidence for or against a variety, in 1/256 bit. One
+	// quoted sentence must not outvote ten of the person's own.
 	maxEvidence = 8 * 256
-	// minEvidence is what a text says of the variety before it counts, in 1/256 bit, and what is
-	// taken off: many texts that each say next to nothing would tell of their register.
+	// minEvidence is the evidence for a variety, in 1/256 bit, that is subtracted from each text. A
+	// text with less does not count. Otherwise many texts with almost no evidence would show their
+	// register.
 	minEvidence = 160
-	rounds      = 12 // of the estimate of shares
+	rounds      = 12 // iterations of the estimate of shares
 )
 
-// Person gathers the texts of one person. The zero value is not usable: see
-// Judge.Person. Not safe for concurrent use.
+// Person collects the texts of one person. The zero value is not usable: see Judge.Person. It is
+// not safe for concurrent use.
 type Person struct {
 	j      *Judge
 	logits [][Classes]int32
-	odds   []int32 // by text, of Portugal against Brazil
+	odds   []int32 // by text: log-odds of Portugal against Brazil
 	texts  int
 }
 
-// Share is how much of somebody's texts is in a language.
+// Share is the share of a person's texts in a language.
 type Share struct {
 	Lang  Lang
 	Share float64
 }
 
-// PersonVerdict is what a person writes in.
+// PersonVerdict is the languages that a person writes.
 type PersonVerdict struct {
-	// Lang is the main language, English only when hardly anything else is
-	// written: see SecondShare.
+	// Lang is the main language. It is English only when the person writes hardly anything else:
+	// see SecondShare.
 	Lang       Lang
 	Confidence float64
-	// Shares are of the texts that could be judged; the largest first, those
-	// of at least MinShare; empty when Lang is Und.
+	// Shares are shares of the texts that could be judged, the largest first. Only those of at
+	// least MinShare are listed. Shares is empty when Lang is Und.
 	Shares []Share
-	Texts  int // added
-	Judged int // that had enough words to count
+	Texts  int // number of texts added
+	Judged int // number of texts with enough words to count
 }
 
-// Person begins a person without texts.
+// Person returns a Person without texts.
 func (j *Judge) Person() *Person { return &Person{j: j} }
 
-// Add counts one more text.
+// Add adds one text.
 func (p *Person) Add(text string) {
 	p.texts++
 	if len(p.logits) == MaxTexts {
@@ -66,14 +66,14 @@ func (p *Person) Add(text string) {
 		return
 	}
 	s := p.j.softmax(&l)
-	odds, _ := p.j.told(&s, text) // 0 when it is hardly Portuguese
+	odds, _ := p.j.told(&s, text) // 0 when the text is hardly Portuguese
 	p.logits, p.odds = append(p.logits, l), append(p.odds, odds)
 }
 
-// tongues is how many languages there are when Portuguese is one.
+// tongues is the number of languages when Portuguese is one.
 const tongues = int(Classes) - 1
 
-// tongue is the language of an index among tongues.
+// tongue returns the language of an index among tongues.
 func tongue(i int) Lang {
 	if i == 0 {
 		return Pt
@@ -81,10 +81,10 @@ func tongue(i int) Lang {
 	return Lang(i + 1)
 }
 
-// Verdict judges what was added. How much is written in each language is
-// estimated by expectation maximisation: a text that could be Galician or Portuguese counts for
-// that which the person writes otherwise. The variety of Portuguese is decided
-// once for a person, by the evidence of all their Portuguese.
+// Verdict judges the texts added so far. It estimates the share of each language by expectation
+// maximisation. So a text that could be Galician or Portuguese counts for the one that the person
+// writes otherwise. The variety of Portuguese is decided once for a person, by the evidence of all
+// their Portuguese texts.
 func (p *Person) Verdict() PersonVerdict {
 	v := PersonVerdict{Lang: Und, Texts: p.texts, Judged: len(p.logits)}
 	if len(p.logits) == 0 {
@@ -105,7 +105,7 @@ func (p *Person) Verdict() PersonVerdict {
 			}
 		}
 	}
-	doubt := 1.0 // that none of the texts is in the main language
+	doubt := 1.0 // probability that none of the texts is in the main language
 	for _, r := range resp {
 		doubt = float64(doubt * (1 - r[main]))
 	}
@@ -127,7 +127,7 @@ func (p *Person) Verdict() PersonVerdict {
 			v.Shares = append(v.Shares, Share{l, s})
 		}
 	}
-	for i := range v.Shares { // few: insertion keeps equal ones in the order of the languages
+	for i := range v.Shares { // insertion sort: few shares, and equal ones stay in language order
 		for k := i; k > 0 && v.Shares[k].Share > v.Shares[k-1].Share; k-- {
 			v.Shares[k], v.Shares[k-1] = v.Shares[k-1], v.Shares[k]
 		}
@@ -135,6 +135,7 @@ func (p *Person) Verdict() PersonVerdict {
 	return v
 }
 
+// tongueOf returns the index of a language among tongues.
 func tongueOf(l Lang) int {
 	if l == PtPT || l == PtBR {
 		return 0
@@ -142,9 +143,9 @@ func tongueOf(l Lang) int {
 	return int(l) - 1
 }
 
-// shares estimates the share of each language, and of each text the probability
-// of each. Products are rounded one by one (float64(...)), so that no machine
-// fuses them with a sum and comes to other digits.
+// shares estimates the share of each language, and the probability of each language for each text.
+// Products are rounded one by one (float64(...)). So no machine fuses them with a sum and gets
+// other digits.
 func (p *Person) shares() (share [tongues]float64, resp [][tongues]float64) {
 	like := make([][tongues]float64, len(p.logits))
 	for t := range p.logits {
@@ -170,7 +171,7 @@ func (p *Person) shares() (share [tongues]float64, resp [][tongues]float64) {
 				if sum > 0 {
 					resp[t][i] /= sum
 				} else {
-					resp[t][i] = like[t][i] // shares of nothing left: believe the text
+					resp[t][i] = like[t][i] // no share is left: use the text alone
 				}
 				next[i] += resp[t][i]
 			}
@@ -182,14 +183,16 @@ func (p *Person) shares() (share [tongues]float64, resp [][tongues]float64) {
 	return share, resp
 }
 
-// Evidence is what decides the variety: the summed log-odds of Portugal against
-// Brazil of the Portuguese texts, and the weight of these, both over the root of that
-// weight, in 1/256 bit. It is for fitting Params.Slope and Offset.
+// Evidence returns the numbers that decide the variety. sum is the sum of the log-odds of Portugal
+// against Brazil of the Portuguese texts, in 1/256 bit, and weight is the weight of these texts.
+// Both are divided by the square root of that weight. Evidence is for fitting Params.Slope and
+// Offset.
 func (p *Person) Evidence() (sum, weight float64) {
 	_, resp := p.shares()
 	return p.evidence(resp)
 }
 
+// evidence is Evidence for the known probabilities resp of the languages of each text.
 func (p *Person) evidence(resp [][tongues]float64) (sum, weight float64) {
 	for t, odds := range p.odds {
 		d := max(-maxEvidence, min(maxEvidence, odds))
@@ -204,7 +207,7 @@ func (p *Person) evidence(resp [][tongues]float64) (sum, weight float64) {
 	return sum / root, root
 }
 
-// variety is the variety of the person's Portuguese.
+// variety returns the variety of the person's Portuguese and its probability.
 func (p *Person) variety(resp [][tongues]float64) (Lang, float64) {
 	sum, weight := p.evidence(resp)
 	sum += float64(weight * float64(p.j.p.Offset))

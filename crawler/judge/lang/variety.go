@@ -2,28 +2,28 @@ package lang
 
 import "strings"
 
-// The kinds of features that only the varieties of Portuguese are told apart by.
+// The kinds of features that are used only for the varieties of Portuguese.
 const (
 	kindTriple = 0x77 << 56 // three words
-	kindEnd    = 0x88 << 56 // how a word ends: two, three or four letters
-	kindAfter  = 0x99 << 56 // a word, and how the next one ends by as many letters
-	kindStart  = 0xaa << 56 // how a word begins: four or six letters
+	kindEnd    = 0x88 << 56 // the ending of a word: two, three or four letters
+	kindAfter  = 0x99 << 56 // a word and such an ending of the next one
+	kindStart  = 0xaa << 56 // the beginning of a word: four or six letters
 	kindFrame  = 0xbb << 56 // two to four pieces of a sentence's frame
-	kindGap    = 0xcc << 56 // two pieces of it, whatever stands between
-	kindPiece  = 0xdd << 56 // the piece that stands for a word by its ending
+	kindGap    = 0xcc << 56 // two pieces of the frame with any piece between
+	kindPiece  = 0xdd << 56 // a piece that is the ending of a word
 	low56      = 1<<56 - 1
 	golden64   = 0x9e3779b97f4a7c15
 	mixer64    = 0xbf58476d1ce4e5b9
 )
 
-// maxPerVariety is the most features one word has here: the word and the pair
-// twice, the pair's ending, the triple, n-grams of 4 and 5, accents, six of endings,
-// two of beginnings, and four of each of two pieces.
+// maxPerVariety is the largest number of features of one word here: the word and the pair twice,
+// the pair's ending, the triple, n-grams of 4 and 5, accents, six of endings, two of beginnings,
+// and four of each of two pieces.
 const maxPerVariety = 6 + 2*(maxWord+2) + 3*maxWord + 1 + 6 + 2 + 8
 
-// frameWords are what the frame of a sentence is made of: they stand for themselves in
-// it, where other words stand for how they end. Without accents; a pronoun that a hyphen ties
-// to its verb keeps the hyphen.
+// frameWords are the words of a sentence's frame. In the frame these words are kept, and all other
+// words are replaced by their endings. They have no accents. A pronoun joined to its verb by a
+// hyphen keeps the hyphen.
 const frameWords = `
 a o as os um uma uns umas ao aos do da dos das no na nos nas num numa nuns numas dum duma duns dumas pelo pela pelos pelas
 de em por para pra pro com sem sob sobre entre desde ate ante apos contra perante conforme segundo durante mediante exceto excepto
@@ -44,7 +44,7 @@ vai vou vais vamos vao ia iam ir indo va
 fazer faz feito fez pode podem podia poder poderia deve devem devia dever deveria deverao precisa querem queria
 dois duas tres primeiro primeira gente coisa vez vezes dia dias`
 
-// frames are the hashes of frameWords. It is immutable.
+// frames is the set of hashes of frameWords. It is immutable.
 var frames = makeFrames()
 
 func makeFrames() map[uint64]struct{} {
@@ -57,21 +57,21 @@ func makeFrames() map[uint64]struct{} {
 	return m
 }
 
-// varieties makes the features of one text by which the varieties of Portuguese are told apart.
+// varieties computes the features of one text that distinguish the varieties of Portuguese.
 type varieties struct {
 	s      scanner
 	before uint64    // hash of the word before the last
-	pieces [3]uint64 // of the frame, the latest first; 0 is none
+	pieces [3]uint64 // last pieces of the frame, the latest first; 0 is none
 	begun  bool
 	buf    [maxPerVariety]uint64
 }
 
-// VarietyFeatures appends to dst the hashes of the features by which the
-// varieties of Portuguese are told apart: words and pairs of words (each twice, as they say
-// most), triples, beginnings and endings of words, n-grams of 4 and 5 letters,
-// accented letters, and what is in every text whatever it is about: two to four pieces in a row of a
-// sentence's frame, in which only its small words stand for themselves. A text
-// without its accents has the same but those of the accented letters.
+// VarietyFeatures appends the hashes of the features that distinguish the varieties of Portuguese
+// to dst. They are words and pairs of words (each twice, because they show most), triples,
+// beginnings and endings of words. They are also n-grams of 4 and 5 letters, and accented letters.
+// The last kind occurs in a text on any topic: two to four neighbouring pieces of a sentence's
+// frame, in which only the small words are kept as words. A text without its accents has the same
+// features except those of the accented letters.
 func VarietyFeatures(text string, dst []uint64) []uint64 {
 	v := varieties{s: newScanner(text)}
 	for {
@@ -83,7 +83,7 @@ func VarietyFeatures(text string, dst []uint64) []uint64 {
 	}
 }
 
-// next are the features of the next word; more is false after the last one.
+// next returns the features of the next word. more is false after the last one.
 func (v *varieties) next() (features []uint64, more bool) {
 	n, whole, more := v.beside()
 	if more {
@@ -92,8 +92,8 @@ func (v *varieties) next() (features []uint64, more bool) {
 	return v.buf[:n], more
 }
 
-// beside finds the next word, whose hash is whole, and writes the n features that it has
-// with the words before it; more is false after the last word.
+// beside finds the next word and writes the n features that it has together with the words before
+// it. whole is the hash of the word. more is false after the last word.
 func (v *varieties) beside() (n int, whole uint64, more bool) {
 	if !v.s.next() {
 		if v.begun && v.marked() {
@@ -122,10 +122,10 @@ func (v *varieties) beside() (n int, whole uint64, more bool) {
 	return n + 4, whole, true
 }
 
-// marked says whether a mark stands before the word.
+// marked reports whether a mark is before the word.
 func (v *varieties) marked() bool { return v.s.prev == startOfSentence || v.s.prev == afterMark }
 
-// stands is the piece of the frame for the word.
+// stands returns the piece of the frame for the word.
 func (v *varieties) stands(whole uint64) uint64 {
 	if _, ok := frames[whole]; ok {
 		return whole
@@ -137,7 +137,7 @@ func (v *varieties) stands(whole uint64) uint64 {
 	return kindPiece | end
 }
 
-// piece takes the next piece of the frame and writes what it completes.
+// piece adds the next piece of the frame and writes the features that end with it.
 func (v *varieties) piece(n int, p uint64) int {
 	h := p
 	for i, q := range v.pieces {
@@ -156,7 +156,8 @@ func (v *varieties) piece(n int, p uint64) int {
 	return n
 }
 
-// endings are the last two, three and four letters of the word, backwards; n is 0 for a short word.
+// endings returns the last two, three and four letters of the word, backwards. n is 0 for a short
+// word.
 func (s *scanner) endings() (ends [3]uint64, n int) {
 	w := s.word[:s.n]
 	if len(w) < leastEnds {
@@ -170,10 +171,10 @@ func (s *scanner) endings() (ends [3]uint64, n int) {
 	return ends, len(ends)
 }
 
-// leastEnds is how many letters a word has whose endings and beginnings are features.
+// leastEnds is the least number of letters of a word whose endings and beginnings are features.
 const leastEnds = 5
 
-// own writes the features that the word that beside found has by itself.
+// own writes the features of the word itself, which beside found.
 func (v *varieties) own(out []uint64, whole uint64) int {
 	word := mix(kindWord | whole)
 	out[0], out[1] = word, word
@@ -196,19 +197,19 @@ func (v *varieties) own(out []uint64, whole uint64) int {
 	return n + v.s.shape(out[n:], 4)
 }
 
-// Varieties are the weights of VarietyFeatures for Portugal and against Brazil, by the first
-// bits of a feature's hash: two features that share a place share its weight.
+// Varieties are the weights of VarietyFeatures, positive for Portugal and negative for Brazil. The
+// index is the first bits of a feature's hash. Two features with the same index share its weight.
 type Varieties struct {
 	weights []int8
 	shift   uint
 }
 
-// NewVarieties has 1<<bits weights of 0.
+// NewVarieties returns a Varieties with 1<<bits weights of 0.
 func NewVarieties(bits uint32) *Varieties {
 	return &Varieties{make([]int8, 1<<bits), 64 - uint(bits)}
 }
 
-// Set gives the place at, of 1<<bits, its weight.
+// Set sets the weight at index at, of 1<<bits.
 func (v *Varieties) Set(at int, weight int8) { v.weights[at] = weight }
 
 func (v *Varieties) sum(hashes []uint64) (sum int64) {
@@ -218,20 +219,21 @@ func (v *Varieties) sum(hashes []uint64) (sum int64) {
 	return sum
 }
 
-// varietySum is what the features of one word by itself add up to.
+// varietySum is the sum over the features of one word by itself.
 type varietySum struct{ sum, total int32 }
 
-// leastPortuguese is the probability of Portuguese under which its varieties are
-// not told apart, as nothing hangs on it.
+// leastPortuguese is the probability of Portuguese below which its varieties are not distinguished,
+// because nothing depends on it.
 const leastPortuguese = 1.0 / 64
 
-// Odds are the log-odds of Portugal against Brazil of a text that is Portuguese, in 1/256 bit,
-// and the Bucket of the number of its features. For calibration.
+// Odds returns the log-odds of Portugal against Brazil, in 1/256 bit, of a text that is Portuguese,
+// and the Bucket of the number of its features. It is for calibration.
 func (j *Judge) Odds(text string) (odds int32, bucket int) {
 	odds, n := j.odds(text)
 	return odds, Bucket(n)
 }
 
+// odds is Odds with the number of features. It caches the sums of words.
 func (j *Judge) odds(text string) (odds int32, features int) {
 	f := varieties{s: newScanner(text)}
 	m := take[memory[varietySum]](&j.memories)
@@ -259,7 +261,7 @@ func (j *Judge) odds(text string) (odds int32, features int) {
 	return j.oddsOf(sum, total), int(total)
 }
 
-// oddsOf are the log-odds that features, total of them, bear whose weights come to sum.
+// oddsOf returns the log-odds for total features whose weights have the given sum.
 func (j *Judge) oddsOf(sum, total int64) int32 {
 	if total == 0 {
 		return 0
@@ -269,7 +271,8 @@ func (j *Judge) oddsOf(sum, total int64) int32 {
 	return int32(max(-1<<20, min(1<<20, score*sharp/4096)))
 }
 
-// told is odds of a text with these probabilities; ok is false when it is hardly Portuguese.
+// told returns the odds of a text with the probabilities p. ok is false when the text is hardly
+// Portuguese.
 func (j *Judge) told(p *Scores, text string) (odds int32, ok bool) {
 	if p[PtPT]+p[PtBR] < leastPortuguese {
 		return 0, false
@@ -278,14 +281,14 @@ func (j *Judge) told(p *Scores, text string) (odds int32, ok bool) {
 	return odds, true
 }
 
-// divide gives each variety its part of the probability of Portuguese.
+// divide divides the probability of Portuguese between the varieties.
 func (j *Judge) divide(p *Scores, odds int32) {
 	portugal := j.portugal(odds)
 	whole := p[PtPT] + p[PtBR]
 	p[PtPT], p[PtBR] = float64(whole*portugal), float64(whole*(1-portugal))
 }
 
-// portugal is the probability of Portugal that log-odds bear.
+// portugal returns the probability of Portugal for log-odds.
 func (j *Judge) portugal(odds int32) float64 {
 	var two [Classes]int32
 	for c := range two {

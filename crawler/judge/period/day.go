@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Day is a date of the proleptic Gregorian calendar: days since 1970-01-01. Years
-// before 1 are astronomical: the year 44 before Christ is -43.
+// Day is a date of the proleptic Gregorian calendar: days since 1970-01-01. Years before 1 are
+// astronomical: the year 44 before Christ is -43.
 type Day int32
 
-// Limits of the years that are understood.
+// The first and the last year that are understood.
 const (
 	minYear = -9999
 	maxYear = 9999
 )
 
-// NewDay is the day of a date; a day beyond the month's end is the last one.
+// NewDay returns the Day of a date. A day after the end of the month becomes the last one.
 func NewDay(year, month, day int) Day {
 	return civil(year, month, min(day, monthLen(year, month)))
 }
 
-// DayOf is the day of t in t's own zone.
+// DayOf returns the day of t in t's own zone.
 func DayOf(t time.Time) Day {
 	y, m, d := t.Date()
 	return NewDay(y, int(m), d)
 }
 
-// civil counts days by shifting the year's start to March (H. Hinnant,
+// civil returns the Day of a date. It shifts the start of the year to March (H. Hinnant,
 // "chrono-Compatible Low-Level Date Algorithms", 2013).
 func civil(year, month, day int) Day {
 	if month <= 2 {
@@ -39,7 +39,7 @@ func civil(year, month, day int) Day {
 	return Day(era*146097 + yoe*365 + yoe/4 - yoe/100 + doy - 719468)
 }
 
-// Date is the year, month and day of d.
+// Date returns the year, month and day of d.
 func (d Day) Date() (year, month, day int) {
 	z := int(d) + 719468
 	era := floorDiv(z, 146097)
@@ -56,13 +56,13 @@ func (d Day) Date() (year, month, day int) {
 	return year, month, day
 }
 
-// Year is the year of d.
+// Year returns the year of d.
 func (d Day) Year() int { y, _, _ := d.Date(); return y }
 
-// Weekday is 1 for Monday to 7 for Sunday.
+// Weekday returns 1 for Monday to 7 for Sunday.
 func (d Day) Weekday() int { return int(mod(int(d)+3, 7)) + 1 }
 
-// String is the ISO 8601 form of d, "2010-05-01"; years before 0 have a minus sign.
+// String returns the ISO 8601 form of d, "2010-05-01". Years before 0 have a minus sign.
 func (d Day) String() string {
 	y, m, day := d.Date()
 	if y < 0 || y > maxYear {
@@ -82,6 +82,7 @@ func yearText(y int) string {
 
 func leap(year int) bool { return year%4 == 0 && (year%100 != 0 || year%400 == 0) }
 
+// monthLen returns the number of days of a month. For a month that does not exist it returns 31.
 func monthLen(year, month int) int {
 	switch month {
 	case 2:
@@ -95,6 +96,7 @@ func monthLen(year, month int) int {
 	return 31
 }
 
+// floorDiv returns a/b rounded down.
 func floorDiv(a, b int) int {
 	q := a / b
 	if a%b != 0 && (a < 0) != (b < 0) {
@@ -105,13 +107,13 @@ func floorDiv(a, b int) int {
 
 func mod(a, b int) int { return a - floorDiv(a, b)*b }
 
-// addMonths is the year and month n months after a month.
+// addMonths returns the year and month n months after a month.
 func addMonths(year, month, n int) (int, int) {
 	total := year*12 + month - 1 + n
 	return floorDiv(total, 12), mod(total, 12) + 1
 }
 
-// easter is Easter Sunday of a year (Meeus, Jones and Butcher).
+// easter returns Easter Sunday of a year (Meeus, Jones and Butcher).
 func easter(year int) Day {
 	a, b, c := mod(year, 19), floorDiv(year, 100), mod(year, 100)
 	d, e := b/4, b%4
@@ -124,26 +126,28 @@ func easter(year int) Day {
 	return NewDay(year, n/31, n%31+1)
 }
 
-// Span is a stretch of days, both inclusive.
+// Span is a range of days, both ends inclusive.
 type Span struct{ Start, End Day }
 
-// Contains says whether t lies wholly inside s.
+// Contains reports whether all of t is inside s.
 func (s Span) Contains(t Span) bool { return s.Start <= t.Start && t.End <= s.End }
 
-// Overlaps says whether s and t share a day.
+// Overlaps reports whether s and t share a day.
 func (s Span) Overlaps(t Span) bool { return s.Start <= t.End && t.Start <= s.End }
 
-// Distance is the days between s and t, 0 where they touch or overlap.
+// Distance returns the days between s and t, 0 if they overlap.
 func (s Span) Distance(t Span) int { return int(max(0, s.Start-t.End, t.Start-s.End)) }
 
-// Years are spans of whole years, months and days.
+// yearSpan returns the days of year y.
 func yearSpan(y int) Span { return Span{NewDay(y, 1, 1), NewDay(y, 12, 31)} }
 
+// yearsSpan returns the days of the years from..to.
 func yearsSpan(from, to int) Span { return Span{NewDay(from, 1, 1), NewDay(to, 12, 31)} }
 
+// monthSpan returns the days of month m in year y.
 func monthSpan(y, m int) Span { return Span{NewDay(y, m, 1), NewDay(y, m, 31)} }
 
-// Grain is how finely an expression tells time.
+// Grain is the precision of an expression.
 type Grain string
 
 // The grains.

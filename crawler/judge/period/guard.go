@@ -2,7 +2,7 @@ package period
 
 import "strings"
 
-// guard says whether what stands around x lets it be about time.
+// guard reports whether the words around x allow it to be about time.
 func (m *matcher) guard(x *mention) bool {
 	if m.calendarLike(x) && m.named(x) {
 		m.swallow = true
@@ -56,7 +56,7 @@ func (m *matcher) guard(x *mention) bool {
 	return true
 }
 
-// shortDecade tells the 60s from 60 seconds.
+// shortDecade reports whether x is a decade: it distinguishes the 60s from 60 seconds.
 func (m *matcher) shortDecade(x *mention) bool {
 	t := &m.tokens[x.from]
 	if !t.is(plural) || t.digits != 2 || strings.ContainsAny(m.text[t.from:t.to], "'’") {
@@ -67,8 +67,8 @@ func (m *matcher) shortDecade(x *mention) bool {
 		prev.word() == "mid" || prev.word() == "'")
 }
 
-// goesOn says whether the words at at tell more of which year, month ... is meant:
-// fim do ano | passado, início do século | XX.
+// goesOn reports whether the words from token at say more about which year, month ... is meant: fim
+// do ano | passado, início do século | XX.
 func (m *matcher) goesOn(at int) bool {
 	t := m.after(at)
 	if t == nil {
@@ -78,7 +78,7 @@ func (m *matcher) goesOn(at int) bool {
 		t.word() == "seguinte" || t.word() == "anterior" || t.word() == "que"
 }
 
-// calendarLike says whether x could be part of a name.
+// calendarLike reports whether x could be part of a name.
 func (m *matcher) calendarLike(x *mention) bool {
 	switch x.act.name {
 	case "date", "numeric", "days", "days3", "holiday", "years":
@@ -87,23 +87,24 @@ func (m *matcher) calendarLike(x *mention) bool {
 	return false
 }
 
-// calendar refuses days and months that do not exist.
+// calendar rejects days and months that do not exist.
 func (m *matcher) calendar(x *mention) bool {
 	if x.act.name == "holiday" {
 		return true
 	}
-	if x.month > 12 || x.hasYear && x.year < techYears && x.day == 0 && m.tokens[x.from].number >= 0 { // 5/1000
+	// Not a month and year: 5/1000.
+	if x.month > 12 || x.hasYear && x.year < techYears && x.day == 0 && m.tokens[x.from].number >= 0 {
 		return false
 	}
-	year := 2000 // a leap year where none is known
+	year := 2000 // a leap year if the year is unknown
 	if x.hasYear {
 		year = x.year
 	}
 	return x.day == 0 || x.month == 0 || x.day <= monthLen(year, x.month)
 }
 
-// prev says whether the token before at is of class, signs of abbreviation and
-// numbering left out.
+// prev reports whether the token before at is of class. It skips signs of abbreviation and
+// numbering.
 func (m *matcher) prev(at int, class string) bool {
 	for at--; at >= 0 && !m.tokens[at+1].is(breaks); at-- {
 		t := &m.tokens[at]
@@ -117,7 +118,7 @@ func (m *matcher) prev(at int, class string) bool {
 	return false
 }
 
-// before is the token before at in the same paragraph, or nil.
+// before returns the token before at in the same paragraph, or nil.
 func (m *matcher) before(at int) *token {
 	if at == 0 || m.tokens[at].is(breaks) {
 		return nil
@@ -125,7 +126,7 @@ func (m *matcher) before(at int) *token {
 	return &m.tokens[at-1]
 }
 
-// after is the token at at, if the paragraph goes on, or nil.
+// after returns the token at index at if it is in the same paragraph, or nil.
 func (m *matcher) after(at int) *token {
 	if at >= len(m.tokens) || m.tokens[at].is(breaks) {
 		return nil
@@ -133,13 +134,14 @@ func (m *matcher) after(at int) *token {
 	return &m.tokens[at]
 }
 
+// sentenceStart reports whether the token at begins a sentence or a paragraph.
 func (m *matcher) sentenceStart(at int) bool {
 	t := m.before(at)
 	return t == nil || t.word() == "." || t.word() == "!" || t.word() == "?" || t.word() == ":"
 }
 
-// named says whether x is part of a name: Rua 25 de Abril, Ponte 25 de Abril,
-// Rio de Janeiro. With a preposition between, the word must have a capital.
+// named reports whether x is part of a name: Rua 25 de Abril, Ponte 25 de Abril, Rio de Janeiro. If
+// a preposition is between, the word must have a capital.
 func (m *matcher) named(x *mention) bool {
 	if m.prev(x.from, "naming") {
 		return true
@@ -162,16 +164,16 @@ func (m *matcher) named(x *mention) bool {
 	return t.has("naming") && t.is(capital)
 }
 
-// numberGlue refuses numbers that are parts of longer codes: 8601:2004, v2000,
-// 1.945, 2010-A.
+// numberGlue rejects numbers that are parts of longer codes: 8601:2004, v2000, 1.945, 2010-A.
 func (m *matcher) numberGlue(x *mention) bool {
 	if m.tokens[x.from].number >= 0 && !m.glueBefore(x.from) {
 		return false
 	}
-	// Behind a date with a time stand fractions of seconds and a time zone.
+	// Fractions of seconds and a time zone may follow a date with a time.
 	return m.tokens[x.to-1].number < 0 || x.act.name == "datetime" || m.glueAfter(x.to)
 }
 
+// glueBefore reports whether the token before the number at allows it to be a number of its own.
 func (m *matcher) glueBefore(at int) bool {
 	if !m.tokens[at].is(glued) || at == 0 {
 		return true
@@ -186,12 +188,13 @@ func (m *matcher) glueBefore(at int) bool {
 		if t.word() == ":" && at > 1 && m.tokens[at-2].is(upper) {
 			return false // SQL:2003
 		}
-		// The end of a word or clause, not a decimal point.
+		// It must be the end of a word or clause, not a decimal point.
 		return at == 1 || m.tokens[at-2].number < 0 && t.is(glued) && m.tokens[at-2].is(letters)
 	}
 	return false
 }
 
+// glueAfter is glueBefore for the token at, which follows a number.
 func (m *matcher) glueAfter(at int) bool {
 	t := m.after(at)
 	if t == nil || !t.is(glued) {
@@ -213,13 +216,13 @@ func (m *matcher) glueAfter(at int) bool {
 	return true
 }
 
-// counted says whether the number at i counts what follows: 1945 habitantes.
+// counted reports whether the number at i counts the next word: 1945 habitantes.
 func (m *matcher) counted(i int) bool {
 	t := m.after(i + 1)
 	return t != nil && t.has("counted")
 }
 
-// yearAlone says whether four digits are a year.
+// yearAlone reports whether four digits are a year.
 func (m *matcher) yearAlone(x *mention) bool {
 	if x.to-x.from > 1 && x.act.cue == "" {
 		return true // ano de 1945
@@ -251,13 +254,12 @@ func (m *matcher) yearAlone(x *mention) bool {
 	if strong || next == nil || !next.is(letters) || next.is(capital) || !next.is(pluralS) || next.word() != "" {
 		return true
 	}
-	// A small word in the plural follows: a number, unless something says year.
+	// A plural in small letters follows. So it is a number, unless another word marks a year.
 	about := x.from >= 2 && m.tokens[x.from-2].word() == "cerca"
 	return prev != nil && (prev.has("ofs") && !about || prev.is(capital) || prev.has("month"))
 }
 
-// numberBeside says whether a number that is no year stands beside x, as in a
-// telephone number.
+// numberBeside reports whether a number that is not a year is next to x, as in a telephone number.
 func (m *matcher) numberBeside(x *mention) bool {
 	for _, t := range [...]*token{m.before(x.from), m.after(x.to)} {
 		if t == nil || t.digits < 3 {
@@ -270,12 +272,13 @@ func (m *matcher) numberBeside(x *mention) bool {
 	return false
 }
 
-// numero: "No. 1945". As a word "no" is a preposition and lets years be years.
+// numero reports whether "No." is before at: "No. 1945". Without the point, "no" is a preposition
+// and may be before a year.
 func (m *matcher) numero(at int) bool {
 	return at > 1 && m.tokens[at-1].word() == "." && m.tokens[at-1].is(glued) && m.tokens[at-2].word() == "no"
 }
 
-// directCue says whether em, in, since ... stands right before at.
+// directCue reports whether in, since or desde is directly before at.
 func (m *matcher) directCue(at int) bool {
 	switch t := m.before(at); {
 	case t == nil:
@@ -285,6 +288,7 @@ func (m *matcher) directCue(at int) bool {
 	}
 }
 
+// yearsOrdered reports whether the two years of x are in order.
 func yearsOrdered(x *mention) bool {
 	from, _ := x.cap(0, "Y")
 	if to, ok := x.cap(1, "Y"); ok {
@@ -294,7 +298,7 @@ func yearsOrdered(x *mention) bool {
 	return ok && to > from%100
 }
 
-// monthForm asks of the names of months what tells them from other words.
+// monthForm rejects names of months that may be other words.
 func (m *matcher) monthForm(x *mention) bool {
 	for _, c := range x.caps {
 		t := &m.tokens[c.at]
@@ -316,7 +320,7 @@ func (m *matcher) monthForm(x *mention) bool {
 	return true
 }
 
-// cued asks for a word before x where its rule says that it needs one.
+// cued checks that a word before x marks a time, if the rule of x requires it.
 func (m *matcher) cued(x *mention) bool {
 	prev := m.before(x.from)
 	switch x.act.cue {
@@ -351,7 +355,8 @@ func (m *matcher) cued(x *mention) bool {
 	return true
 }
 
-// verb: verão after a plural or a pronoun is a form of ver; "os verão" is rare.
+// verb reports whether verão is a form of the verb ver: after a plural or a pronoun it is. "os
+// verão" for summer is rare.
 func (m *matcher) verb(x *mention) bool {
 	if s, ok := x.cap(0, "season"); !ok || s != 2 {
 		return false
@@ -361,7 +366,7 @@ func (m *matcher) verb(x *mention) bool {
 		prev.word() == "que")
 }
 
-// bareWeekday: "na segunda" is Monday where no noun follows.
+// bareWeekday reports whether x is a weekday: "na segunda" is Monday if no noun follows.
 func (m *matcher) bareWeekday(x *mention, prev *token) bool {
 	if prev == nil && !x.hasDir {
 		return false
@@ -378,7 +383,7 @@ func (m *matcher) bareWeekday(x *mention, prev *token) bool {
 		next.word() == "a"
 }
 
-// clock refuses what looks like a verse or a score.
+// clock rejects what looks like a Bible verse or a score.
 func (m *matcher) clock(x *mention) bool {
 	h, _ := x.cap(0, "h", "num")
 	if h > 24 {

@@ -1,15 +1,15 @@
 package period
 
-// capture is one class that a pattern met, in order.
+// capture is one class that a pattern matched, in order.
 type capture struct {
 	class string
 	value int
 	at    int // token
 }
 
-// mention is a match, before it is resolved. Fields that do not apply are zero.
+// mention is a match before it is resolved. Fields that do not apply are zero.
 type mention struct {
-	from, to int // tokens
+	from, to int // indices of tokens
 	act      *action
 	caps     []capture
 
@@ -21,10 +21,10 @@ type mention struct {
 	anchorText bool
 	yearOf     *mention // "em maio do ano passado"
 	other      *mention // the end of an interval
-	skip       bool     // taken into another mention
+	skip       bool     // merged into another mention
 }
 
-// cap is the value of the nth capture of one of classes, and whether there is one.
+// cap returns the value of the nth capture of one of classes, and whether there is one.
 func (m *mention) cap(n int, classes ...string) (int, bool) {
 	for _, c := range m.caps {
 		for _, class := range classes {
@@ -45,19 +45,19 @@ type matcher struct {
 	rules  *ruleset
 	text   string
 	tokens []token
-	caps   []capture // of the way now gone
-	kept   []capture // those of matches
+	caps   []capture // captures of the current path
+	kept   []capture // captures of the matches
 	found  []mention // matches at one place, shorter ones first
-	// swallow says that the match refused last is a name or an amount: no part of
-	// it is about time either.
+	// swallow is set when the match rejected last is a name or an amount. Then no part of it is
+	// about time either.
 	swallow bool
 
-	technical      bool // a text about programs
-	taken, refused int  // the last number alone that was a year, and that was not; -1 none
+	technical      bool // the text is about programs
+	taken, refused int  // the last lone number that was a year, and the last that was not; -1 none
 }
 
-// mentions is everything that a rule matches and no guard refuses, in order and
-// without overlap: at each place the longest. manual says that text is technical.
+// mentions returns everything that a rule matches and no guard rejects, in order and without
+// overlap. At each place it takes the longest match. manual reports that text is technical.
 func (r *ruleset) mentions(text string) (tokens []token, found []mention, manual bool) {
 	m := matcher{rules: r, text: text, tokens: r.tokenize(text), taken: -1, refused: -1}
 	m.technical = technical(text, m.tokens)
@@ -90,7 +90,7 @@ func (r *ruleset) mentions(text string) (tokens []token, found []mention, manual
 	return m.tokens, m.merge(out), m.technical
 }
 
-// begin is walk from the root, for the token at i that is t and no number.
+// begin is walk from the root, for the token at i, which has term t and is no number.
 func (m *matcher) begin(t *term, i int) {
 	glue := m.tokens[i].is(glued)
 	for _, s := range t.first {
@@ -106,7 +106,7 @@ func (m *matcher) begin(t *term, i int) {
 	}
 }
 
-// walk goes down the trie from n with the token at i, from being the first.
+// walk goes down the trie from n with the token at i. from is the first token of the match.
 func (m *matcher) walk(n *node, from, i int) {
 	if n.action != nil {
 		m.add(mention{from: from, to: i, act: n.action})
@@ -137,7 +137,7 @@ func (m *matcher) walk(n *node, from, i int) {
 	}
 }
 
-// add keeps a match, in order of length; of two equal ones the first found.
+// add keeps a match, in order of length. Of two equal ones only the first is tried first.
 func (m *matcher) add(found mention) {
 	at := len(m.found)
 	for at > 0 && m.found[at-1].to >= found.to {
@@ -150,8 +150,7 @@ func (m *matcher) add(found mention) {
 	m.found[at] = found
 }
 
-// accept reads the captures of a match, takes a year behind it along, and asks
-// the guards.
+// accept reads the captures of a match, adds a year that follows it, and calls the guards.
 func (m *matcher) accept(x *mention) bool {
 	x.read()
 	if x.lacksYear() {
@@ -181,7 +180,7 @@ func (x *mention) read() {
 	}
 }
 
-// fullYear is the year that two digits mean.
+// fullYear returns the year that two digits mean.
 func fullYear(yy int) int {
 	if yy < 30 {
 		return 2000 + yy
@@ -189,7 +188,7 @@ func fullYear(yy int) int {
 	return 1900 + yy
 }
 
-// lacksYear says whether a year behind x belongs to it.
+// lacksYear reports whether a year after x belongs to it.
 func (x *mention) lacksYear() bool {
 	switch x.act.name {
 	case "date", "days", "days3", "holiday", "season", "quarter", "half":
@@ -198,8 +197,8 @@ func (x *mention) lacksYear() bool {
 	return false
 }
 
-// takeYear looks for a year behind x: 2010, de 2010, do ano de 2010, of 2010,
-// ", 2010", /2010, de 74, '74.
+// takeYear looks for a year after x: 2010, de 2010, do ano de 2010, of 2010, ", 2010", /2010, de
+// 74, '74.
 func (m *matcher) takeYear(x *mention) {
 	i, of := x.to, false
 	for i < len(m.tokens) && !m.tokens[i].is(breaks) {
@@ -244,11 +243,11 @@ func (m *matcher) merge(list []mention) []mention {
 		case x.act.name == "decade" && next.act.name == "century" && m.only(x.to, next.from, "de", "do", "of", "the"):
 			if n, ok := next.cap(0, "rom", "o", "ordw", "n"); ok {
 				x.year, x.hasYear = (n-1)*100, true
-			} // else "do século passado", which a decade of two digits is anyway
+			} // for "do século passado" a decade of two digits is right anyway
 			x.to, next.skip = next.to, true
 		case x.lacksYear() && (x.month > 0 || x.act.name == "season") && next.isUnit(unitYear) &&
 			m.only(x.to, next.from, "de", "do", "of", "em", "in"):
-			of := *next // next moves when the list is compacted
+			of := *next // a copy, because next moves when the list is compacted
 			x.yearOf, x.to, next.skip = &of, next.to, true
 		}
 	}
@@ -266,7 +265,7 @@ func (x *mention) isUnit(unit int) bool {
 	return x.act.name == "unit" && u == unit
 }
 
-// only says whether the tokens from..to are among words.
+// only reports whether all tokens from..to are among words.
 func (m *matcher) only(from, to int, words ...string) bool {
 	for _, t := range m.tokens[from:to] {
 		ok := false
@@ -280,7 +279,7 @@ func (m *matcher) only(from, to int, words ...string) bool {
 	return from == to || !m.tokens[to].is(breaks)
 }
 
-// intervals joins two dates with a connector between: de A a B, entre A e B, A - B.
+// intervals joins two dates with a connector between them: de A a B, entre A e B, A - B.
 func (m *matcher) intervals(list []mention) []mention {
 	out := list[:0]
 	for i := 0; i < len(list); i++ {
@@ -296,7 +295,7 @@ func (m *matcher) intervals(list []mention) []mention {
 	return out
 }
 
-// boundary says whether x can be one end of an interval.
+// boundary reports whether x can be one end of an interval.
 func (x *mention) boundary() bool {
 	switch x.act.name {
 	case "date", "numeric", "year", "yearbc", "yearad", "century", "decade", "season", "quarter", "half", "holiday",
@@ -306,8 +305,8 @@ func (x *mention) boundary() bool {
 	return false
 }
 
-// connected says whether the words between x and next, and the one before x, make
-// an interval of them; that one becomes part of x.
+// connected reports whether the words between x and next, and the word before x, make an interval.
+// The word before x becomes part of x.
 func (m *matcher) connected(x, next *mention) bool {
 	if next.from-x.to < 1 || next.from-x.to > 3 || m.tokens[next.from].is(breaks) {
 		return false
@@ -351,7 +350,7 @@ func (m *matcher) connected(x, next *mention) bool {
 	return until
 }
 
-// complete gives each end of an interval what only the other says.
+// complete gives each end of an interval what only the other end states.
 func (x *mention) complete() {
 	y := x.other
 	switch {

@@ -22,7 +22,7 @@ const (
 	unitFiveYears
 )
 
-// size is a unit in days or in months.
+// size returns the length of a unit in days or in months.
 func size(unit int) (days, months int) {
 	switch unit {
 	case unitDay:
@@ -55,7 +55,7 @@ func size(unit int) (days, months int) {
 	return 0, 0 // parts of a day
 }
 
-// shift is the day n units after d, in the bounds of the years understood.
+// shift returns the day n units after d, within the years that are understood.
 func shift(d Day, unit, n int) Day {
 	days, months := size(unit)
 	if months == 0 {
@@ -66,11 +66,12 @@ func shift(d Day, unit, n int) Day {
 	return NewDay(min(max(y, minYear), maxYear), m, day)
 }
 
+// clamp limits a day to the years that are understood.
 func clamp(d int) Day {
 	return Day(min(max(d, int(NewDay(minYear, 1, 1))), int(NewDay(maxYear, 12, 31))))
 }
 
-// around is the unit in which d lies, and its grain.
+// around returns the unit of time that contains d, and its grain.
 func around(d Day, unit int) (Span, Grain) {
 	y, m, _ := d.Date()
 	switch unit {
@@ -107,7 +108,7 @@ func around(d Day, unit int) (Span, Grain) {
 	return Span{d, d}, GrainTime
 }
 
-// amount is how many units x says.
+// amount returns the number of units in x and the unit.
 func (x *mention) amount() (n, unit int) {
 	unit, _ = x.cap(0, "unit")
 	if u := x.act.arg("unit"); u > 0 {
@@ -125,12 +126,14 @@ func (x *mention) amount() (n, unit int) {
 	return n, unit
 }
 
-// A few is 2 to 8; the last ones are 5.
+// "A few" is 2 to 8; "the last few" are 5.
 const (
 	fewLeast, fewMost = 2, 8
 	fewLast           = 5
 )
 
+// relative resolves a distance from a day: "há dois anos", "in three weeks". The result is a day
+// for units up to a fortnight, a month for units below a year, otherwise a year.
 func (r *resolver) relative(x *mention) resolved {
 	n, unit := x.amount()
 	day, kind, ok := r.anchor(x)
@@ -161,7 +164,7 @@ func (r *resolver) relative(x *mention) resolved {
 	return out
 }
 
-// unit is this, the next or the last day, week, month ...
+// unit resolves this, the next or the last day, week, month ...
 func (r *resolver) unit(x *mention) resolved {
 	_, unit := x.amount()
 	day, kind, ok := r.anchor(x)
@@ -179,7 +182,7 @@ func (r *resolver) unit(x *mention) resolved {
 	return out
 }
 
-// window is the last or next n units, the day of writing included.
+// window resolves the last or next n units, with the day of writing included.
 func (r *resolver) window(x *mention) resolved {
 	n, unit := x.amount()
 	out := resolved{kind: Deictic, known: r.hasRef, form: FormInterval, grain: GrainInterval}
@@ -196,6 +199,7 @@ func (r *resolver) window(x *mention) resolved {
 	return out
 }
 
+// weekday resolves a weekday by the conventions of the package comment.
 func (r *resolver) weekday(x *mention) resolved {
 	wd, _ := x.cap(0, "wd", "wdshort")
 	day, kind, ok := r.anchor(x)
@@ -204,9 +208,9 @@ func (r *resolver) weekday(x *mention) resolved {
 		out.value = fmt.Sprintf("XXXX-WXX-%d", wd)
 		return out
 	}
-	ahead := mod(wd-day.Weekday(), 7) // days to the coming one, 0 today
+	ahead := mod(wd-day.Weekday(), 7) // days to the next one, 0 if it is today
 	switch {
-	case !x.hasDir: // the latest one
+	case !x.hasDir: // the latest one that is not after day
 		day += Day(ahead)
 		if ahead > 0 {
 			day -= 7
@@ -225,6 +229,7 @@ func (r *resolver) weekday(x *mention) resolved {
 	return out
 }
 
+// weekend resolves the last, this or the next weekend.
 func (r *resolver) weekend(x *mention) resolved {
 	out := resolved{kind: Deictic, known: r.hasRef, form: FormDate, grain: GrainInterval}
 	if !out.known {
@@ -237,6 +242,7 @@ func (r *resolver) weekend(x *mention) resolved {
 	return out
 }
 
+// offset resolves words such as yesterday: a number of days from the day of writing.
 func (r *resolver) offset(x *mention) resolved {
 	day := r.ref + Day(x.act.arg("n"))
 	out := resolved{kind: Deictic, known: r.hasRef, form: FormDate, grain: GrainDay, span: Span{day, day}}
@@ -246,6 +252,8 @@ func (r *resolver) offset(x *mention) resolved {
 	return out
 }
 
+// vague resolves a vague expression to generous limits: 90 days for "recently" and "soon" (dir -1
+// and 1), 50 years for the far past and future (-2 and 2), the day of writing for "now" (0).
 func (r *resolver) vague(x *mention) resolved {
 	out := resolved{kind: Vague, known: r.hasRef, form: FormDate, grain: GrainNone}
 	out.value = [...]string{"PAST_REF", "PAST_REF", "PRESENT_REF", "FUTURE_REF", "FUTURE_REF"}[x.dir+2]
@@ -267,7 +275,7 @@ func (r *resolver) vague(x *mention) resolved {
 	return out
 }
 
-// isoUnit is n units as an ISO 8601 duration without the P.
+// isoUnit returns n units as an ISO 8601 duration without the P.
 func isoUnit(n, unit int) string {
 	switch unit {
 	case unitSecond:
@@ -289,12 +297,13 @@ func isoUnit(n, unit int) string {
 	return fmt.Sprintf("%dM", n*months)
 }
 
-// grainOf is the grain of a unit, for durations and frequencies.
+// grainOf returns the grain of a unit, for durations and frequencies.
 func grainOf(unit int) Grain {
 	_, grain := around(0, unit)
 	return grain
 }
 
+// duration is an amount of time without a place in time.
 func (r *resolver) duration(x *mention) resolved {
 	n, unit := x.amount()
 	out := resolved{value: "P" + isoUnit(n, unit), grain: grainOf(unit), kind: Explicit, form: FormDuration}
@@ -304,6 +313,7 @@ func (r *resolver) duration(x *mention) resolved {
 	return out
 }
 
+// frequency is a repetition: "every Monday", "twice a year".
 func (r *resolver) frequency(x *mention) resolved {
 	if wd, ok := x.cap(0, "wds", "wd"); ok {
 		return resolved{value: fmt.Sprintf("R/XXXX-WXX-%d", wd), grain: GrainDay, kind: Explicit, form: FormFrequency}
@@ -318,6 +328,8 @@ func (r *resolver) frequency(x *mention) resolved {
 	return out
 }
 
+// clock is a time of day, on the last date of the paragraph if that was a day, otherwise on the day
+// of writing.
 func (r *resolver) clock(x *mention) resolved {
 	hour, _ := x.cap(0, "h", "num")
 	minute, ok := x.cap(0, "mi", "mi2")

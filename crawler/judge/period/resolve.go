@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// resolved is what a mention comes to.
+// resolved is the result of resolving a mention.
 type resolved struct {
 	span  Span
 	known bool // span is set
@@ -16,7 +16,7 @@ type resolved struct {
 	form  Form
 }
 
-// resolver goes through the mentions of a text in order and remembers the last date.
+// resolver resolves the mentions of a text in order and remembers the last date.
 type resolver struct {
 	ref    Day
 	hasRef bool
@@ -27,10 +27,10 @@ type resolver struct {
 	fresh     bool // the last date is in this paragraph
 }
 
-// actions says whether a rule may use the action name.
+// actions reports whether a rule may use the action name.
 func actions(name string) bool { return resolvers[name] != nil }
 
-// resolvers are what rules can do; the table never changes.
+// resolvers are the actions of rules. The table never changes.
 var resolvers = map[string]func(*resolver, *mention) resolved{
 	"date": (*resolver).date, "datetime": (*resolver).datetime, "numeric": (*resolver).date, "days": (*resolver).days,
 	"days3": (*resolver).days,
@@ -55,7 +55,7 @@ func (r *resolver) resolve(x *mention) resolved {
 	return out
 }
 
-// join is the interval from the start of a to the end of b.
+// join returns the interval from the start of a to the end of b.
 func join(a, b resolved) resolved {
 	out := resolved{value: a.value + "/" + b.value, form: FormInterval, kind: a.kind, grain: a.grain}
 	if a.grain != b.grain {
@@ -70,7 +70,7 @@ func join(a, b resolved) resolved {
 	return out
 }
 
-// remember makes a date the anchor of those that point back to it.
+// remember makes a date the anchor for later mentions that refer back to it.
 func (r *resolver) remember(d resolved) {
 	if !d.known || d.kind == Vague || d.form == FormTime && d.kind == Deictic {
 		return
@@ -78,7 +78,7 @@ func (r *resolver) remember(d resolved) {
 	r.last, r.lastGrain, r.hasLast, r.fresh = d.span, d.grain, true, true
 }
 
-// anchor is the day that x points from, and by which kind of reference.
+// anchor returns the day that x refers to, and the kind of reference.
 func (r *resolver) anchor(x *mention) (Day, Kind, bool) {
 	switch {
 	case x.anchorText && r.hasLast && x.dir > 0:
@@ -91,7 +91,7 @@ func (r *resolver) anchor(x *mention) (Day, Kind, bool) {
 	return r.ref, Deictic, r.hasRef
 }
 
-// yearFor is the year of a date that may not say it. month is 0 for a season.
+// yearFor returns the year of a date, which may be missing in x. month is 0 for a season.
 func (r *resolver) yearFor(x *mention, month int) (int, Kind, bool) {
 	switch {
 	case x.hasYear:
@@ -108,7 +108,8 @@ func (r *resolver) yearFor(x *mention, month int) (int, Kind, bool) {
 	return r.ref.Year(), Deictic, r.hasRef
 }
 
-// turn is the year of the month before (dir -1), in (0) or after (1) the year of day.
+// turn returns the year of the month before (dir -1) or after (1) the month of day, or the year of
+// day (0).
 func turn(day Day, month, dir int) int {
 	y, m, _ := day.Date()
 	switch {
@@ -120,6 +121,7 @@ func turn(day Day, month, dir int) int {
 	return y
 }
 
+// date is a day or a month, with or without a year.
 func (r *resolver) date(x *mention) resolved {
 	out := resolved{form: FormDate, grain: GrainDay}
 	year, month := 0, x.month
@@ -143,7 +145,7 @@ func (r *resolver) date(x *mention) resolved {
 		return out
 	}
 	if x.day > monthLen(year, month) {
-		out.known = false // 29 February of a year without
+		out.known = false // such as 29 February in a year without it
 		out.value = unknownDate(x.month, x.day)
 		return out
 	}
@@ -155,7 +157,7 @@ func (r *resolver) date(x *mention) resolved {
 	return out
 }
 
-// datetime is a date with a clock time behind it.
+// datetime is a date followed by a clock time.
 func (r *resolver) datetime(x *mention) resolved {
 	out := r.date(x)
 	hour, _ := x.cap(0, "h")
@@ -165,6 +167,7 @@ func (r *resolver) datetime(x *mention) resolved {
 	return out
 }
 
+// unknownDate is the Value of a date without a year.
 func unknownDate(month, day int) string {
 	two := func(n int) string {
 		if n == 0 {
@@ -175,7 +178,7 @@ func unknownDate(month, day int) string {
 	return "XXXX-" + two(month) + "-" + two(day)
 }
 
-// days is several days of one month: the first to the last.
+// days is several days of one month, from the first to the last.
 func (r *resolver) days(x *mention) resolved {
 	first, last := *x, *x
 	for _, c := range x.caps {
@@ -188,6 +191,7 @@ func (r *resolver) days(x *mention) resolved {
 	return join(a, b)
 }
 
+// years is one year or a range of years.
 func (r *resolver) years(x *mention) resolved {
 	from, ok := x.cap(0, "Y")
 	if !ok {
@@ -219,6 +223,7 @@ func (r *resolver) era(x *mention) resolved {
 		form: FormDate}
 }
 
+// century is a century or a millennium, or a range of them.
 func (r *resolver) century(x *mention) resolved {
 	size, grain := 100, GrainCentury
 	if x.act.name == "millennium" {
@@ -254,6 +259,7 @@ func (r *resolver) century(x *mention) resolved {
 	return out
 }
 
+// decade is a decade or a range of decades.
 func (r *resolver) decade(x *mention) resolved {
 	full := func(n int) int {
 		switch {
@@ -285,11 +291,12 @@ func (r *resolver) decade(x *mention) resolved {
 	return out
 }
 
-// seasonMonths are the first month of each season and how many it touches.
+// seasonMonths is the first month of each season, and seasonLen the number of months it touches.
 var seasonMonths = [...]int{1: 3, 2: 6, 3: 9, 4: 12}
 
 const seasonLen = 4
 
+// season is a season of a year.
 func (r *resolver) season(x *mention) resolved {
 	n, _ := x.cap(0, "season")
 	out := resolved{grain: GrainSeason, form: FormDate}
@@ -301,8 +308,9 @@ func (r *resolver) season(x *mention) resolved {
 	return out.monthsFrom(year, seasonMonths[n], seasonLen)
 }
 
-// seasonYear is the year in which the season from month begins: the last one over
-// before day, the one of that year or lasting on it, the first to begin after.
+// seasonYear returns the year in which the season that begins in month starts. For dir -1 it is the
+// last season that ended before day. For 0 it is the season of day's year, or the one that still
+// lasts on day. For 1 it is the first one that begins after day.
 func seasonYear(day Day, month, dir int) int {
 	y := day.Year()
 	end := func(y int) Day { ey, em := addMonths(y, month, seasonLen-1); return NewDay(ey, em, 31) }
@@ -338,7 +346,7 @@ func (r *resolver) months(x *mention) resolved {
 	return out.monthsFrom(year, (n-1)*size+1, size)
 }
 
-// monthsFrom sets d to n months, of an unknown year where d is not known.
+// monthsFrom sets d to n months. The year is unknown if d is not known.
 func (d resolved) monthsFrom(year, month, n int) resolved {
 	lastYear, lastMonth := addMonths(year, month, n-1)
 	if !d.known {
@@ -351,6 +359,7 @@ func (d resolved) monthsFrom(year, month, n int) resolved {
 	return d
 }
 
+// holiday is a day of each year: on a fixed date, or a number of days from Easter.
 func (r *resolver) holiday(x *mention) resolved {
 	out := resolved{grain: GrainDay, form: FormDate}
 	month, day := 4, 1 // Easter is about then
@@ -380,6 +389,7 @@ func (r *resolver) holiday(x *mention) resolved {
 	return out
 }
 
+// event is a named event with the dates of its rule.
 func (r *resolver) event(x *mention) resolved {
 	from, to, _ := strings.Cut(x.act.args["span"], "/")
 	s := Span{parseDay(from), parseDay(to)}
@@ -387,7 +397,7 @@ func (r *resolver) event(x *mention) resolved {
 		form: FormDate}
 }
 
-// parseDay reads YYYY-MM-DD of the rules.
+// parseDay parses YYYY-MM-DD in the rules.
 func parseDay(s string) Day {
 	var y, m, d int
 	if _, err := fmt.Sscanf(s, "%d-%d-%d", &y, &m, &d); err != nil {
@@ -396,7 +406,7 @@ func parseDay(s string) Day {
 	return NewDay(y, m, d)
 }
 
-// formatValue writes the unit of time that s is, unknown parts as X.
+// formatValue returns the text of the unit of time s, with X for unknown parts.
 func formatValue(s Span, grain Grain) string {
 	y, m, d := s.Start.Date()
 	switch grain {
@@ -424,7 +434,7 @@ func formatValue(s Span, grain Grain) string {
 	return s.Start.String() + "/" + s.End.String()
 }
 
-// isoWeek is the ISO 8601 name of the week of d.
+// isoWeek returns the ISO 8601 name of the week of d.
 func isoWeek(d Day) string {
 	thursday := d + Day(4-d.Weekday())
 	y := thursday.Year()

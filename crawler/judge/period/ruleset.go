@@ -25,29 +25,30 @@ type entry struct {
 type term struct {
 	word    string
 	entries []entry
-	first   []step // the ways of all patterns that begin with it
+	first   []step // the first steps of all patterns that begin with it
 	tens    bool   // a number that another one may follow: vinte e cinco
-	tech    bool   // a word of texts about programs
+	tech    bool   // a word that is typical of texts about programs
 }
 
-// action is what a rule does with what it matched.
+// action is what a rule does with its match.
 type action struct {
 	name string
 	args map[string]string
 
-	// From args, since every match asks for them.
+	// From args. They are fields because every match needs them.
 	anchorText, yearMust, lower, alone bool
 	hasDir                             bool
 	dir, day                           int
 	cue                                string
 }
 
+// arg returns a numeric argument, 0 if it is missing.
 func (a *action) arg(name string) int {
 	n, _ := strconv.Atoi(a.args[name])
 	return n
 }
 
-// element is one place of a pattern: a word or a class of them.
+// element is one place of a pattern: a word or a class of words.
 type element struct {
 	word, class string
 	glued       bool
@@ -55,10 +56,10 @@ type element struct {
 
 // node is a state of the trie of all patterns.
 type node struct {
-	words   map[*term]*node // a word, after white space or not
-	glued   map[*term]*node // a word, not after white space
+	words   map[*term]*node // a word, with or without white space before it
+	glued   map[*term]*node // a word without white space before it
 	classes []*edge
-	action  *action // what a match that ends here means
+	action  *action // the action of a match that ends here
 }
 
 type edge struct {
@@ -68,7 +69,7 @@ type edge struct {
 	to      *node
 }
 
-// step is one way on from the root: by a word, or with class as one of a class.
+// step is one edge from the root: by a word, or by a class that the word belongs to.
 type step struct {
 	class string
 	value int
@@ -76,29 +77,29 @@ type step struct {
 	to    *node
 }
 
-// ruleset is lexicon and rules, compiled. It does not change.
+// ruleset is the compiled lexicon and rules. It does not change.
 type ruleset struct {
 	terms map[string]*term
-	table [tableSize]*term     // terms, each at its slot or behind
-	marks [utf8.RuneSelf]*term // those of one byte
+	table [tableSize]*term     // the terms, each at its slot or after it
+	marks [utf8.RuneSelf]*term // the terms of one byte
 	root  *node
 
-	numbers *node // what root has for numbers in digits
+	numbers *node // the edges of root for numbers in digits
 }
 
 // standard compiles the built-in data once.
 var standard = sync.OnceValue(func() *ruleset {
 	r, err := parseRules(lexiconText, rulesText)
 	if err != nil {
-		panic("period: built-in rules: " + err.Error()) // TestRules keeps this from happening
+		panic("period: built-in rules: " + err.Error()) // TestRules ensures that this cannot happen
 	}
 	return r
 })
 
-// tableSize is so large that most words, which are unknown, meet a free slot at once.
+// tableSize is so large that most unknown words hit a free slot at once. Most words are unknown.
 const tableSize = 1 << 12
 
-// slot is where lookup begins: a hash of what tells short words apart.
+// slot returns where lookup begins: a hash of bytes that tell short words apart.
 func slot[T string | []byte](word T) uint {
 	n := len(word)
 	if n == 0 {
@@ -108,7 +109,7 @@ func slot[T string | []byte](word T) uint {
 	return (h*0x9e3779b1 + uint(n)*0x85ebca6b) >> 15 % tableSize
 }
 
-// lookup is terms[folded], quicker for what is not there.
+// lookup returns terms[folded]. It is quicker for words that are not there.
 func (r *ruleset) lookup(folded []byte) *term {
 	for at := slot(folded); ; at = (at + 1) % tableSize {
 		if t := r.table[at]; t == nil || t.word == string(folded) {
@@ -117,7 +118,7 @@ func (r *ruleset) lookup(folded []byte) *term {
 	}
 }
 
-// term is the term of word, made if missing.
+// term returns the term of word and creates it if it is missing.
 func (r *ruleset) term(word string) *term {
 	t := r.terms[word]
 	if t == nil {
@@ -130,10 +131,10 @@ func (r *ruleset) term(word string) *term {
 	return t
 }
 
-// marks are those that the guards ask for, beside those of the rules.
+// marks are the marks that the guards need, in addition to those of the rules.
 const marks = "()[]{}«»\"“„'–-;|>*…!?.,:%$€£_@=×+/ºª#&©_@"
 
-// begin puts the terms into the table and sets what each can begin.
+// begin puts the terms into the table and sets the patterns that each can begin.
 func (r *ruleset) begin() error {
 	if len(r.terms) > tableSize/2 {
 		return fmt.Errorf("%d words, at most %d", len(r.terms), tableSize/2)
@@ -157,7 +158,7 @@ func (r *ruleset) begin() error {
 			t.first = append(t.first, step{glued: true, to: to})
 		}
 		for _, e := range r.root.classes {
-			// As a token of its own, with no number in it.
+			// As a separate token that is not a number.
 			if v, ok := e.value("", &token{term: t, number: -1}); ok {
 				t.first = append(t.first, step{e.class, v, e.glued, e.to})
 			}
@@ -172,8 +173,7 @@ func (r *ruleset) begin() error {
 	return nil
 }
 
-// parseRules compiles a lexicon and rules in the forms that lexicon.txt and
-// rules.txt describe.
+// parseRules compiles a lexicon and rules in the formats that lexicon.txt and rules.txt describe.
 func parseRules(lexicon, rules string) (*ruleset, error) {
 	r := &ruleset{terms: make(map[string]*term), root: &node{}}
 	for n, line := range strings.Split(lexicon, "\n") {
@@ -195,6 +195,7 @@ func parseRules(lexicon, rules string) (*ruleset, error) {
 	return r, r.begin()
 }
 
+// addWords adds one line of the lexicon.
 func (r *ruleset) addWords(line string) error {
 	head, words, ok := strings.Cut(line, ":")
 	class, value, ok2 := strings.Cut(head, " ")
@@ -210,6 +211,7 @@ func (r *ruleset) addWords(line string) error {
 	return nil
 }
 
+// addRule adds one line of the rules.
 func (r *ruleset) addRule(line string) error {
 	pattern, rest, ok := strings.Cut(line, "=>")
 	fields := strings.Fields(rest)
@@ -231,6 +233,7 @@ func (r *ruleset) addRule(line string) error {
 	return r.addPattern(r.root, strings.Fields(pattern), act)
 }
 
+// read sets the fields from args.
 func (a *action) read() {
 	a.anchorText = a.args["anchor"] == "text"
 	a.yearMust = a.args["year"] == "must"
@@ -239,11 +242,11 @@ func (a *action) read() {
 	a.day = a.arg("day")
 }
 
-// addPattern adds what is left of a pattern below at, every alternative of its
-// first place as a way of its own.
+// addPattern adds the rest of a pattern below the node at. Each alternative of its first place
+// becomes a separate edge.
 func (r *ruleset) addPattern(at *node, places []string, act *action) error {
 	if len(places) == 0 {
-		if at.action == nil { // the first rule of two alike wins
+		if at.action == nil { // of two equal patterns the first wins
 			at.action = act
 		}
 		return nil
@@ -295,7 +298,7 @@ func (r *ruleset) checkElement(e element) error {
 	return fmt.Errorf("no class %q", e.class)
 }
 
-// follow is the node behind n for e, made if missing.
+// follow returns the node after n for e and creates it if it is missing.
 func (n *node) follow(r *ruleset, e element) *node {
 	if e.class != "" {
 		for _, edge := range n.classes {
@@ -321,7 +324,7 @@ func (n *node) follow(r *ruleset, e element) *node {
 	return (*into)[t]
 }
 
-// numeric is a class of numbers, which value knows.
+// numeric is a class of numbers with its own value method.
 type numeric uint8
 
 const (
@@ -370,7 +373,7 @@ func numericOf(class string) numeric {
 	return notNumeric
 }
 
-// value says whether t belongs to e's class, and its value there.
+// value returns the value of t in e's class, and whether t belongs to it.
 func (e *edge) value(text string, t *token) (int, bool) {
 	if e.numeric != notNumeric {
 		return e.numeric.value(text, t)
@@ -385,7 +388,7 @@ func (e *edge) value(text string, t *token) (int, bool) {
 	return 0, false
 }
 
-// value says whether t belongs to class n, and its value there.
+// value returns the value of t in class n, and whether t belongs to it.
 func (n numeric) value(text string, t *token) (int, bool) {
 	plain := t.number >= 0 && !t.is(plural)
 	whole := plain && !t.is(ordinal)

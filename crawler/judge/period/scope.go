@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Scope is the wanted time: one or more spans, in order and apart.
+// Scope is the wanted time: one or more spans, in order, that do not touch.
 type Scope []Span
 
 // ErrScope is wrapped by every error of ParseScope.
 var ErrScope = errors.New("not a scope")
 
-// open is the first and the last day of a scope without an end.
+// open is the first and the last day of a scope without limits.
 var open = Span{NewDay(minYear, 1, 1), NewDay(maxYear, 12, 31)}
 
-// ParseScope reads intervals separated by commas. Each is a date or FROM..TO, one
-// of them may be missing; both days are inclusive. A date is a year (1939, -0043
-// for 44 before Christ), a decade or century (194X, 19XX), a month (2001-09) or a
-// day (1974-04-25), and stands for all its days.
+// ParseScope parses intervals separated by commas. Each is a date or FROM..TO, where FROM or TO may
+// be missing. Both days are inclusive. A date is a year (1939, -0043 for 44 before Christ), a
+// decade or century (194X, 19XX), a month (2001-09) or a day (1974-04-25), and means all its days.
 func ParseScope(text string) (Scope, error) {
 	var scope Scope
 	for _, part := range strings.Split(text, ",") {
@@ -36,7 +35,7 @@ func ParseScope(text string) (Scope, error) {
 	return scope, nil
 }
 
-// Union is the days of all spans, as few spans as possible, in order.
+// Union returns the days of all spans as few spans, in order.
 func Union(spans []Span) Scope {
 	sorted := slices.Clone(spans)
 	slices.SortFunc(sorted, func(a, b Span) int { return int(a.Start) - int(b.Start) })
@@ -51,11 +50,10 @@ func Union(spans []Span) Scope {
 	return out
 }
 
-// Content is the time that a text talks about, by its expressions, in at most
-// limit spans: what is vague, a duration, a frequency or a day of the page itself is left out, and where
-// there are more spans those with the least gap between them are taken together.
-// Its String is short enough to keep with a record; what talks about 1905 is what
-// has a Content that overlaps it.
+// Content returns the time that a text talks about, from its expressions, in at most limit spans.
+// It leaves out vague expressions, durations, frequencies and dates of the page itself. If there
+// are more spans, it joins those with the smallest gap between them. Its String is short enough to
+// keep in a record. A text talks about 1905 if its Content overlaps 1905.
 func Content(expressions []Expression, limit int) Scope {
 	var dated []Span
 	for i := range expressions {
@@ -66,12 +64,12 @@ func Content(expressions []Expression, limit int) Scope {
 	return Union(dated).atMost(max(limit, 1))
 }
 
-// atMost keeps the widest gaps of s only.
+// atMost keeps only the widest gaps of s.
 func (s Scope) atMost(limit int) Scope {
 	if len(s) <= limit {
 		return s
 	}
-	byGap := make([]int, len(s)-1) // i is the gap behind span i
+	byGap := make([]int, len(s)-1) // i is the gap after span i
 	for i := range byGap {
 		byGap[i] = i
 	}
@@ -88,6 +86,7 @@ func (s Scope) atMost(limit int) Scope {
 	return append(out, Span{s[from].Start, s[len(s)-1].End})
 }
 
+// parseInterval parses a date or FROM..TO.
 func parseInterval(part string) (Span, error) {
 	from, to, ok := strings.Cut(part, "..")
 	if !ok {
@@ -117,7 +116,7 @@ func parseInterval(part string) (Span, error) {
 	return out, nil
 }
 
-// parsePoint reads one date of a scope.
+// parsePoint parses one date of a scope.
 func parsePoint(text string) (Span, error) {
 	bad := fmt.Errorf("%w: %q is no year, month or day", ErrScope, text)
 	digits := strings.TrimPrefix(text, "-")
@@ -158,7 +157,7 @@ func parsePoint(text string) (Span, error) {
 	return Span{day, day}, nil
 }
 
-// String is a form that ParseScope reads.
+// String returns a form that ParseScope parses.
 func (s Scope) String() string {
 	parts := make([]string, 0, len(s))
 	for _, span := range s {
@@ -174,17 +173,17 @@ func (s Scope) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Contains says whether one span of s holds all of t.
+// Contains reports whether one span of s contains all of t.
 func (s Scope) Contains(t Span) bool {
 	return slices.ContainsFunc(s, func(w Span) bool { return w.Contains(t) })
 }
 
-// Overlaps says whether s and t share a day.
+// Overlaps reports whether s and t share a day.
 func (s Scope) Overlaps(t Span) bool {
 	return slices.ContainsFunc(s, func(w Span) bool { return w.Overlaps(t) })
 }
 
-// Distance is the days between t and the nearest span of s, 0 if they overlap.
+// Distance returns the days between t and the nearest span of s, 0 if they overlap.
 func (s Scope) Distance(t Span) int {
 	best := int(open.End - open.Start)
 	for _, w := range s {
@@ -193,9 +192,9 @@ func (s Scope) Distance(t Span) int {
 	return best
 }
 
-// Share is the share of dates that lie inside s: a date known in part must lie
-// inside with all that it can mean (194X does not in 1939..1945). ok is false
-// without dates, when there is no share.
+// Share returns the share of dates that are inside s. A date that is known in part must be inside
+// with all days that it can mean (194X is not inside 1939..1945). ok is false when there are no
+// dates.
 func (s Scope) Share(dates []Span) (share float64, ok bool) {
 	if len(dates) == 0 {
 		return 0, false
@@ -209,11 +208,11 @@ func (s Scope) Share(dates []Span) (share float64, ok bool) {
 	return float64(in) / float64(len(dates)), true
 }
 
-// PaperShare is the paper's bound: with fewer than a hundred dates, all of them.
+// PaperShare is the paper's limit. With fewer than a hundred dates it means all of them.
 const PaperShare = 0.99
 
-// Valid is the paper's rule: the links of a segment are followed if more than
-// share of its dates are in scope. A segment without dates is not valid.
+// Valid is the paper's rule: the links of a segment are followed if more than share of its dates
+// are in scope. A segment without dates is not valid.
 func (s Scope) Valid(dates []Span, share float64) bool {
 	got, ok := s.Share(dates)
 	return ok && got > share

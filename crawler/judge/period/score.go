@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// LinkEvidence is what is known of a link not yet followed. Evidence from several
-// places is united by Merge.
+// LinkEvidence is what is known about a link that was not followed yet. Merge combines evidence
+// from several places.
 type LinkEvidence struct {
-	Valid   int     // times seen in valid segments (Scope.Valid)
-	Seen    int     // times seen at all
-	Share   float64 // share of the segment's dates in scope; the mean
-	Near    float64 // 1 for a segment with a date in scope, less with the distance, 0 undated; the mean
-	Name    float64 // 1 if anchor or URL have a date in scope, -1 if only others, 0 none
-	Parent  float64 // share of the page's segments in scope; the mean
-	Steps   int     // pages not in scope on the way here since the last in scope; the fewest seen
+	Valid   int     // number of valid segments with the link (Scope.Valid)
+	Seen    int     // number of all places with the link
+	Share   float64 // mean share of the segment's dates in scope
+	Near    float64 // mean closeness: 1 with a date in scope, less with distance, 0 undated
+	Name    float64 // 1 if anchor or URL have a date in scope, -1 if only others, 0 without
+	Parent  float64 // mean share of the page's segments in scope
+	Steps   int     // least number of pages out of scope since the last one in scope
 	Inherit bool    // the dates come from a heading
 }
 
-// yearDays and nearYears make days a closeness: a date nearYears away is half as close.
+// yearDays and nearYears convert days to closeness: a date nearYears away has half the closeness.
 const (
 	yearDays  = 365.2425
 	nearYears = 10
 )
 
-// NewLinkEvidence is the evidence for a link in segment g of a page on which the share
-// parent of the segments is in scope, steps pages after the last in scope (0 on
-// a page that is itself in scope).
+// NewLinkEvidence returns the evidence for a link in segment g of a page. parent is the share of
+// the page's segments in scope. steps is the number of pages since the last one in scope (0 on a
+// page that is in scope itself).
 func NewLinkEvidence(scope Scope, g Segment, l Link, parent float64, steps int) LinkEvidence {
 	e := LinkEvidence{Seen: 1, Parent: parent, Steps: steps, Inherit: g.Inherited}
 	if scope.Valid(g.Dates, PaperShare) {
@@ -41,7 +41,7 @@ func NewLinkEvidence(scope Scope, g Segment, l Link, parent float64, steps int) 
 	return e
 }
 
-// nameEvidence looks for years in anchor and key.
+// nameEvidence looks for dates in the anchor and the key.
 func nameEvidence(scope Scope, l Link) float64 {
 	out := 0.0
 	words := func(r rune) bool { return r == '_' || r == '/' || r == '-' || r == '+' || r == '%' }
@@ -56,7 +56,7 @@ func nameEvidence(scope Scope, l Link) float64 {
 	return out
 }
 
-// Merge unites the evidence from two places.
+// Merge combines the evidence from two places.
 func (e LinkEvidence) Merge(f LinkEvidence) LinkEvidence {
 	a, b := float64(max(e.Seen, 1)), float64(max(f.Seen, 1))
 	mean := func(x, y float64) float64 { return (a*x + b*y) / (a + b) }
@@ -65,23 +65,22 @@ func (e LinkEvidence) Merge(f LinkEvidence) LinkEvidence {
 		Share: mean(e.Share, f.Share), Near: mean(e.Near, f.Near), Name: max(e.Name, f.Name),
 		Parent: mean(e.Parent, f.Parent), Steps: min(e.Steps, f.Steps), Inherit: e.Inherit && f.Inherit,
 	}
-	if e.Name*f.Name == 0 { // an anchor without a date does not outdo one with
+	if e.Name*f.Name == 0 { // an anchor without a date does not win over one with
 		out.Name = e.Name + f.Name
 	}
 	return out
 }
 
-// traits is the number of a link's numbers that a Scorer weighs.
+// traits is the number of a link's features that a Scorer weighs.
 const traits = 9
 
-// Traits are the numbers that a Scorer weighs.
+// Traits returns the features that a Scorer weighs.
 func (e LinkEvidence) Traits() [traits]float64 {
 	inherit := 0.0
 	if e.Inherit {
 		inherit = 1
 	}
-	// Of a link seen once little is known: shares count in full only when it was
-	// seen often.
+	// A link that was seen once is uncertain: shares count in full only when it was seen often.
 	sure := float64(e.Seen) / float64(e.Seen+doubt)
 	return [traits]float64{
 		1,
@@ -96,23 +95,23 @@ func (e LinkEvidence) Traits() [traits]float64 {
 	}
 }
 
-// doubt is how many times a link must be seen to be half sure of its shares.
+// doubt is the number of times a link must be seen before its shares count half.
 const doubt = 2
 
-// prior is what the traits are worth.
+// prior is the default weight of each feature.
 var prior = [traits]float64{-3.5, 1.3, 1.0, 1.0, 1.0, 2.0, -1.0, 0.5, -0.2}
 
-// Scorer guesses how likely a link leads to a page in scope: a logistic regression
-// over the evidence.
+// Scorer estimates the probability that a link leads to a page in scope. It is a logistic
+// regression over the evidence.
 type Scorer struct{ Weights [traits]float64 }
 
-// NewScorer is a Scorer with the weights that a crawl uses.
+// NewScorer returns a Scorer with the weights that a crawl uses.
 func NewScorer() Scorer { return Scorer{Weights: prior} }
 
-// stray is how much less each step through pages out of scope lets a link hope for.
+// stray is the factor for each step through a page out of scope.
 const stray = 0.5
 
-// Score is the chance, 0 to 1, that the link leads to a page in scope.
+// Score returns the probability, 0 to 1, that the link leads to a page in scope.
 func (s Scorer) Score(e LinkEvidence) float64 {
 	sum := 0.0
 	for i, x := range e.Traits() {
@@ -121,9 +120,9 @@ func (s Scorer) Score(e LinkEvidence) float64 {
 	return 1 / (1 + math.Exp(-sum)) * math.Pow(stray, float64(e.Steps))
 }
 
-// Promises is the Score of each link of a page that was cut into segments, by its key.
-// Evidence from several segments is united. Of a link in none of them, and so in others
-// only, the name tells.
+// Promises returns the Score of each link of a page that was cut into segments, by the link's key.
+// Evidence from several segments is combined. A link that is only in others, and in no segment, is
+// scored by its name.
 func Promises(scope Scope, segments []Segment, others []Link) map[string]float64 {
 	valid := 0
 	for _, g := range segments {

@@ -36,7 +36,7 @@ func TestLinkEvidence(t *testing.T) {
 	}
 }
 
-// A link in two segments has the evidence of both; one in no segment is known by its name only.
+// A link in two segments has the evidence of both. A link in no segment is scored by its name only.
 func TestPromises(t *testing.T) {
 	war := mustScope(t, "1939..1945")
 	link := func(key, anchor string) Link { return Link{Key: key, Anchor: anchor} }

@@ -11,45 +11,45 @@ import (
 // Block is a paragraph, list item, table row or heading of a page.
 type Block struct {
 	Text    string
-	Heading int // 1 to 6 for a heading, else 0
+	Heading int // 1 to 6 for a heading, otherwise 0
 	Links   []Link
 }
 
 // Link is a link in a Block.
 type Link struct {
-	Key    string // what the link leads to, in the caller's words
+	Key    string // the target of the link, in the caller's form
 	Anchor string
-	At     int // byte of the block's text at which it stands
+	At     int // byte offset of the link in the block's text
 }
 
 // Segment is a part of a page that talks about one set of dates.
 type Segment struct {
-	First, Last int    // blocks
-	Dates       []Span // no vague ones; none if undated
+	First, Last int    // indices of blocks
+	Dates       []Span // without vague dates; none if undated
 	Inherited   bool   // the dates are those of the heading above
 	Links       []Link
 }
 
-// SegmentOptions say how a page is cut.
+// SegmentOptions define how a page is cut.
 type SegmentOptions struct {
-	// Sentences cuts inside of paragraphs: at the end of a sentence, and between
-	// two dates in one. Without it a block is one piece, as in the paper.
+	// Sentences also cuts inside paragraphs: at the end of a sentence, and between two dates in a
+	// sentence. Without it a block is one piece, as in the paper.
 	Sentences bool
-	// Inherit is how many undated pieces after a dated one belong to its
-	// segment; 0 means all, as in the paper, negative none. The pieces below a
-	// heading with a date belong to that date if they have none of their own.
+	// Inherit is the number of undated pieces after a dated one that belong to its segment. 0 means
+	// all, as in the paper, negative means none. Pieces below a heading with a date belong to that
+	// date if they have none of their own.
 	Inherit int
 }
 
-// piece is what is never cut.
+// piece is a part of a block that is never cut.
 type piece struct {
 	block    int
-	from, to int // bytes of the block's text
+	from, to int // byte offsets in the block's text
 	dates    []Span
 }
 
-// Segments cuts a page. ref is the day of writing, see Tag. A piece without dates
-// continues the segment before it, a new one begins when the set of dates changes.
+// Segments cuts a page. ref is the day of writing, see Tag. A piece without dates continues the
+// segment before it. A new segment begins when the set of dates changes.
 func Segments(blocks []Block, ref time.Time, opts SegmentOptions) []Segment {
 	texts := make([]string, len(blocks))
 	for i, b := range blocks {
@@ -71,17 +71,18 @@ func Segments(blocks []Block, ref time.Time, opts SegmentOptions) []Segment {
 	return c.out
 }
 
+// segmenter is the state of Segments.
 type segmenter struct {
 	blocks   []Block
 	opts     SegmentOptions
 	out      []Segment
-	links    []Link    // of the block, from the present piece on
-	undated  int       // pieces since the last date
+	links    []Link    // links of the block, from the current piece on
+	undated  int       // number of pieces since the last date
 	headings [7][]Span // dates of the headings above, by level
 	level    int
 }
 
-// heading opens a section: deeper headings before it are over.
+// heading opens a section: it ends the sections of deeper headings.
 func (c *segmenter) heading(level int, dates []Span) {
 	level = min(level, 6)
 	for l := level; l < len(c.headings); l++ {
@@ -89,10 +90,10 @@ func (c *segmenter) heading(level int, dates []Span) {
 	}
 	c.headings[level] = dates
 	c.level = level
-	c.undated = 1 << 30 // what is undated below does not continue what is above
+	c.undated = 1 << 30 // undated text below does not continue the segment above
 }
 
-// section is the dates of the innermost heading that has any.
+// section returns the dates of the innermost heading that has any.
 func (c *segmenter) section() []Span {
 	for l := c.level; l > 0; l-- {
 		if len(c.headings[l]) > 0 {
@@ -102,6 +103,7 @@ func (c *segmenter) section() []Span {
 	return nil
 }
 
+// add adds a piece to the last segment or begins a new one.
 func (c *segmenter) add(p piece) {
 	links := c.linksIn(p)
 	dates, inherited := p.dates, false
@@ -128,7 +130,7 @@ func (c *segmenter) add(p piece) {
 	c.out = append(c.out, Segment{First: p.block, Last: p.block, Dates: dates, Inherited: inherited, Links: links})
 }
 
-// continues says whether an undated piece belongs to the segment before it.
+// continues reports whether an undated piece belongs to the segment before it.
 func (c *segmenter) continues() bool {
 	if c.undated == 1<<30 {
 		return false
@@ -136,7 +138,7 @@ func (c *segmenter) continues() bool {
 	return c.opts.Inherit == 0 || c.undated <= c.opts.Inherit
 }
 
-// linksIn takes the links that stand in p off those of its block.
+// linksIn removes and returns the links of the block that are in p.
 func (c *segmenter) linksIn(p piece) []Link {
 	n := 0
 	for n < len(c.links) && (c.links[n].At < p.to || p.to == len(c.blocks[p.block].Text)) {
@@ -147,7 +149,7 @@ func (c *segmenter) linksIn(p piece) []Link {
 	return out
 }
 
-// pieces cuts a block's text: one piece, or sentences and clauses of one date.
+// pieces cuts a block's text: into one piece, or into sentences and clauses with one date each.
 func pieces(text string, block int, dated []Expression, sentences bool) []piece {
 	if !sentences {
 		return []piece{{block, 0, len(text), distinct(Dated(dated))}}
@@ -176,7 +178,7 @@ func pieces(text string, block int, dated []Expression, sentences bool) []piece 
 	if len(out) == 0 {
 		out = append(out, piece{block, 0, len(text), nil})
 	}
-	// Every byte belongs to a piece: a link may stand in the blanks between.
+	// Every byte belongs to a piece, because a link may be in the spaces between.
 	out[0].from, out[len(out)-1].to = 0, len(text)
 	for i := range out[1:] {
 		out[i].to = out[i+1].from
@@ -184,8 +186,8 @@ func pieces(text string, block int, dated []Expression, sentences bool) []piece 
 	return out
 }
 
-// clauseEnd is where the clause of one date ends before the next date begins: at
-// the last comma, semicolon, colon, bracket or "e" between, else at the next date.
+// clauseEnd returns where the clause of one date ends before the next date begins: at the last
+// comma, semicolon, colon, bracket or conjunction between them, otherwise at the next date.
 func clauseEnd(text string, from, to int) int {
 	if from >= to {
 		return to
@@ -201,7 +203,7 @@ func clauseEnd(text string, from, to int) int {
 	return from + best + 1
 }
 
-// distinct is dates without repetitions, in their order.
+// distinct returns dates without repetitions, in their order.
 func distinct(dates []Span) []Span {
 	var out []Span
 	seen := make(map[Span]bool, len(dates))
@@ -214,9 +216,9 @@ func distinct(dates []Span) []Span {
 	return out
 }
 
-// Sentences cuts text into sentences: [from, to) in bytes, white space between
-// them belongs to none. A sentence ends at . ! ? or … before a blank and a letter
-// that is not small, not behind an abbreviation or an initial, and at an empty line.
+// Sentences cuts text into sentences: [from, to) in bytes. White space between sentences belongs to
+// none. A sentence ends at an empty line. It also ends at . ! ? or … before a space and anything
+// but a small letter, unless the point belongs to an abbreviation or an initial.
 func Sentences(text string) [][2]int {
 	var out [][2]int
 	from := 0
@@ -256,7 +258,7 @@ func Sentences(text string) [][2]int {
 
 func isBlank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
 
-// endsSentence looks at what stands around the mark that ends at.
+// endsSentence reports whether the mark that ends at byte at ends a sentence.
 func endsSentence(text string, from, at int, mark rune) bool {
 	if at >= len(text) || !isBlank(text[at]) {
 		return false

@@ -60,7 +60,7 @@ func TestSegmentsInherit(t *testing.T) {
 	}
 }
 
-// "== 1943 ==" governs its section, to the next heading that is not deeper.
+// "== 1943 ==" dates its section, up to the next heading that is not deeper.
 func TestSegmentsHeadings(t *testing.T) {
 	segments := Segments([]Block{
 		{Text: "1943", Heading: 2},

@@ -22,33 +22,33 @@ type Kind string
 // The kinds.
 const (
 	Explicit  Kind = "explicit"
-	Implicit  Kind = "implicit"  // a holiday or an event, by name
-	Deictic   Kind = "deictic"   // from the day of writing
-	Anaphoric Kind = "anaphoric" // from a date before it in the text
-	Vague     Kind = "vague"     // without crisp limits
+	Implicit  Kind = "implicit"  // a holiday or an event, by its name
+	Deictic   Kind = "deictic"   // relative to the day of writing
+	Anaphoric Kind = "anaphoric" // relative to a date before it in the text
+	Vague     Kind = "vague"     // without exact limits
 )
 
 // Expression is one time expression of a text.
 type Expression struct {
-	Text  string `json:"text"`  // as it stands in the text
-	Start string `json:"start"` // first day, "2010-05-01"; "" where unresolved or without place in time
+	Text  string `json:"text"`  // as the text writes it
+	Start string `json:"start"` // first day, "2010-05-01"; "" if unresolved or without days
 	End   string `json:"end"`   // last day, inclusive
 	Value string `json:"value"` // ISO 8601 with X for unknown parts, see the package comment
 	Grain Grain  `json:"grain"`
 	Kind  Kind   `json:"kind"`
 	Form  Form   `json:"form"`
 
-	From int  `json:"-"` // bytes of the text
+	From int  `json:"-"` // From and To are byte offsets in the text
 	To   int  `json:"-"`
 	Span Span `json:"-"` // Start and End, if Dated
-	// Dated says that the expression has a place in time.
+	// Dated reports that the expression is resolved to days.
 	Dated bool `json:"-"`
-	// Own says that it is a day of the page itself, such as "last updated on", and not one
-	// that the text talks about.
+	// Own reports that it is a date of the page itself, such as "last updated on", and not one that
+	// the text talks about.
 	Own bool `json:"-"`
 }
 
-// Dated is the spans of the expressions that have a place in time, in order.
+// Dated returns the spans of the expressions that are resolved to days, in order.
 func Dated(expressions []Expression) []Span {
 	var out []Span
 	for i := range expressions {
@@ -59,9 +59,9 @@ func Dated(expressions []Expression) []Span {
 	return out
 }
 
-// Tag finds the time expressions of text, in order, and resolves them. ref is the
-// day of writing (its date in its own zone); without one (the zero Time) what points
-// from there stays unresolved. Paragraphs end at empty lines.
+// Tag finds the time expressions of text, in order, and resolves them. ref is the day of writing
+// (its date in its own zone). With the zero Time, expressions relative to that day stay unresolved.
+// Paragraphs end at empty lines.
 func Tag(text string, ref time.Time) []Expression {
 	r := resolver{hasRef: !ref.IsZero()}
 	if r.hasRef {
@@ -70,8 +70,8 @@ func Tag(text string, ref time.Time) []Expression {
 	return r.tag(text)
 }
 
-// TagBlocks is Tag for a page cut into blocks: a date in one block can be the
-// anchor of an expression in a later one.
+// TagBlocks is Tag for a page cut into blocks. A date in one block can be the anchor of an
+// expression in a later one.
 func TagBlocks(blocks []string, ref time.Time) [][]Expression {
 	r := resolver{hasRef: !ref.IsZero()}
 	if r.hasRef {
@@ -85,6 +85,7 @@ func TagBlocks(blocks []string, ref time.Time) [][]Expression {
 	return out
 }
 
+// tag is Tag with the state of earlier blocks.
 func (r *resolver) tag(text string) []Expression {
 	rules := standard()
 	tokens, mentions, manual := rules.mentions(text)
@@ -96,7 +97,8 @@ func (r *resolver) tag(text string) []Expression {
 			if tokens[at].is(breaks) {
 				r.fresh = false
 			}
-			if manual && tokens[at].is(newline) { // "the first Sunday of April" is of no year that stands elsewhere
+			// In manuals "the first Sunday of April" has no year from another line.
+			if manual && tokens[at].is(newline) {
 				r.fresh, r.hasLast = false, false
 			}
 		}
@@ -105,7 +107,7 @@ func (r *resolver) tag(text string) []Expression {
 		e := Expression{From: int(from), To: int(tokens[x.to-1].to), Value: d.value, Grain: d.grain, Kind: d.kind,
 			Form: d.form}
 		e.Text, e.Own = text[e.From:e.To], own(tokens, x.from)
-		if e.Own { // nothing points from it
+		if e.Own { // no later expression refers to it
 			r.fresh, r.hasLast = false, false
 		}
 		if d.known {
@@ -117,8 +119,8 @@ func (r *resolver) tag(text string) []Expression {
 	return out
 }
 
-// partOf is where "início de", "meados de", "fim de", "early", "mid-" before the
-// token from begin: a part of X is X.
+// partOf returns the token where "início de", "meados de", "fim de", "early" or "mid-" before the
+// token from begins: a part of X is X.
 func partOf(tokens []token, from int) int {
 	at := from - 1
 	if at >= 0 && tokens[at].word() == "-" && at > 0 && tokens[at-1].word() == "mid" {

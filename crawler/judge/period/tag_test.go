@@ -25,7 +25,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The names of the fields are the contract of the command line.
+// The field names are part of the command line's interface.
 func TestJSON(t *testing.T) {
 	got, err := json.Marshal(Tag("em junho de 2000", time.Time{}))
 	want := `[{"text":"junho de 2000","start":"2000-06-01","end":"2000-06-30","value":"2000-06-XX","grain":"month","kind":"explicit","form":"date"}]`
@@ -67,7 +67,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Without a day of writing, what points from it stays open, with what is known.
+// Without a day of writing, relative expressions stay unresolved, and keep the parts that are
+// known.
 func TestWithoutReference(t *testing.T) {
 	for phrase, want := range map[string]string{
 		"em maio": "XXXX-05-XX", "25 de abril": "XXXX-04-25", "ontem": "XXXX-XX-XX", "no próximo ano": "XXXX-XX-XX",
@@ -88,8 +89,7 @@ func TestWithoutReference(t *testing.T) {
 	}
 }
 
-// A paragraph of its own does not take the year of another where there is a day
-// of writing.
+// A new paragraph does not use the year of another one if there is a day of writing.
 func TestParagraphs(t *testing.T) {
 	found := Tag("Em 1940 casou.\n\nEm maio há eleições.", written)
 	if len(found) != 2 || found[1].Start != "2013-05-01" {
@@ -153,7 +153,7 @@ func TestDays(t *testing.T) {
 
 func two(n int) string { return string([]byte{'0' + byte(n/10), '0' + byte(n%10)}) }
 
-// page is about 90 KB of prose with some 100 dates.
+// page returns about 90 KB of prose with some 100 dates.
 func page(t testing.TB) string {
 	t.Helper()
 	paragraph := "O tratado foi assinado em 22 de Outubro de 1943, dois anos depois da conferência, e entrou em vigor no ano seguinte. " +
@@ -163,7 +163,7 @@ func page(t testing.TB) string {
 	return strings.Repeat(paragraph, 90_000/len(paragraph)+1)
 }
 
-// TestPageTime is a loose bound; BenchmarkPage measures.
+// TestPageTime checks a loose limit. BenchmarkPage measures.
 func TestPageTime(t *testing.T) {
 	text := page(t)
 	Tag("1999", written) // compiles the rules
@@ -187,7 +187,7 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
-// Long runs of what begins many patterns must not blow up.
+// Long runs of words that begin many patterns must take linear time.
 func TestTagLinear(t *testing.T) {
 	for _, piece := range []string{"de 1 a ", "1, 2 e ", "2010-", "dia 1 de maio de ", "X ", "anos 40 e ", "Rua de ",
 		"' ", "1º ", "segunda-"} {
@@ -196,7 +196,7 @@ func TestTagLinear(t *testing.T) {
 		Tag(text, written)
 		took := time.Since(start)
 		t.Logf("%q: %v", piece, took)
-		if took > 5*time.Second { // some milliseconds, on a machine that is free
+		if took > 5*time.Second { // some milliseconds on an idle machine
 			t.Errorf("%q repeated took %v", piece, took)
 		}
 	}

@@ -1,19 +1,19 @@
 package period
 
-// Numbers of four digits that are no years. Manuals are full of them, and footers have the years of
-// copyright, of which the page does not speak.
+// This file handles numbers of four digits that are not years. Manuals are full of them. Footers
+// have copyright years, which the page does not talk about.
 
 const (
-	techShare  = 60   // of so many words of a text about programs, one is of those that such texts use
-	techLeast  = 3    // and so many there are at least
-	firstAsian = 0xE3 // the first byte of the letters of Chinese, Japanese and Korean
+	techShare  = 60   // in a text about programs, one of techShare words is typical of them
+	techLeast  = 3    // and the text has at least techLeast such words
+	firstAsian = 0xE3 // the first byte of Chinese, Japanese and Korean letters
 	techYears  = 1800
-	techBefore = 2050 // years outside of these need more evidence there
-	noticeSize = 12   // tokens of a notice of copyright before its year
+	techBefore = 2050 // years outside these two need more evidence in such texts
+	noticeSize = 12   // tokens of a copyright notice before its year
 )
 
-// technical says whether tokens are of a text about programs, or of one whose words the rules do
-// not know: what stands around a number tells nothing there.
+// technical reports whether tokens are of a text about programs. It is also true for a text whose
+// words the rules do not know, because there the words around a number show nothing.
 func technical(text string, tokens []token) bool {
 	words, tech, strange := 0, 0, 0
 	for i := range tokens {
@@ -32,7 +32,7 @@ func technical(text string, tokens []token) bool {
 	return tech >= techLeast && tech*techShare >= words || 2*strange > words
 }
 
-// roundSize says whether v is a size or a round limit more often than a year.
+// roundSize reports whether v is more often a size or a round limit than a year.
 func roundSize(v int) bool {
 	switch v {
 	case 1000, 1023, 1024, 1025, 2047, 2048, 2049:
@@ -41,7 +41,7 @@ func roundSize(v int) bool {
 	return false
 }
 
-// notice says whether x is a year of a copyright: Copyright (c) 2001 and 2003, © A. Author 1999.
+// notice reports whether x is a copyright year: Copyright (c) 2001 and 2003, © A. Author 1999.
 func (m *matcher) notice(x *mention) bool {
 	if next := m.after(x.to); next != nil && next.word() == "©" {
 		return true
@@ -67,7 +67,8 @@ func (m *matcher) notice(x *mention) bool {
 	return false
 }
 
-// listed says whether x goes on a list of numbers: RFC 2045, 2046 and 2047. It is of the kind of the one before.
+// listed reports whether x continues a list of numbers: RFC 2045, 2046 and 2047. last is the number
+// before it; x is of the same kind.
 func (m *matcher) listed(x *mention, last int) bool {
 	at := x.from - 1
 	if at < 1 || m.tokens[x.from].is(breaks) {
@@ -78,10 +79,11 @@ func (m *matcher) listed(x *mention, last int) bool {
 		t.word() == "to", t.word() == "a", t.has("dash"):
 		return at-1 == last
 	}
-	return at == last // cells of a table
+	return at == last // neighbouring cells of a table
 }
 
-// yearOfManual says whether four digits are a year in a text about programs: there, something must say so.
+// yearOfManual reports whether four digits are a year in a text about programs. There, the text
+// must mark them as one.
 func (m *matcher) yearOfManual(x *mention) bool {
 	prev, next := m.before(x.from), m.after(x.to)
 	if next != nil && next.is(newline) {
@@ -117,19 +119,19 @@ func (m *matcher) yearOfManual(x *mention) bool {
 	return false
 }
 
-// among says whether x stands in a list of numbers: 10, 1950, 20.
+// among reports whether x is in a list of numbers: 10, 1950, 20.
 func (m *matcher) among(x *mention) bool {
 	return x.from > 1 && m.tokens[x.from-2].number >= 0 && x.to+1 < len(m.tokens) && m.tokens[x.to+1].number >= 0
 }
 
-// sinceCue is directCue, with em.
+// sinceCue is directCue that also accepts em.
 func (m *matcher) sinceCue(at int) bool {
 	prev := m.before(at)
 	return m.directCue(at) || prev != nil && prev.word() == "em"
 }
 
-// numbered refuses what is the number of a section or of a version: 4.2.19, 7-8-10. A day that is
-// written so has two digits for each, and is in no manual.
+// numbered reports whether x is the number of a section or of a version: 4.2.19, 7-8-10. A date in
+// that form has two digits for day and month, and does not occur in manuals.
 func (m *matcher) numbered(x *mention) bool {
 	if _, short := x.cap(0, "yy"); !short || x.act.name != "numeric" || m.tokens[x.from+1].word() == "/" {
 		return false
@@ -137,7 +139,7 @@ func (m *matcher) numbered(x *mention) bool {
 	return m.technical || m.tokens[x.from].digits < 2 || m.tokens[x.from+2].digits < 2
 }
 
-// inAddress says whether x is in an address or a path: www.abril.org, Indian/Christmas.
+// inAddress reports whether x is in an address or a path: www.abril.org, Indian/Christmas.
 func (m *matcher) inAddress(x *mention) bool {
 	if t := &m.tokens[x.from]; t.is(letters) && t.is(glued) && x.from > 0 {
 		switch m.tokens[x.from-1].word() {
@@ -156,7 +158,8 @@ func (m *matcher) inAddress(x *mention) bool {
 		after.is(letters)
 }
 
-// sample says whether x shows how a date is written: "2003-02-10", e.g. 2003-02-10, the style 10 May 2003.
+// sample reports whether x is an example of how a date is written: "2003-02-10", e.g. 2003-02-10,
+// the style 10 May 2003.
 func (m *matcher) sample(x *mention) bool {
 	near := 4 // tokens
 	switch x.act.name {
@@ -181,7 +184,7 @@ func (m *matcher) sample(x *mention) bool {
 	return false
 }
 
-// own says whether the date at from is when the page was changed: "Last updated on ...".
+// own reports whether the date at from is the date of a change of the page: "Last updated on ...".
 func own(tokens []token, from int) bool {
 	const before, between = 6, 3 // tokens
 	at, n := from-1, 0
@@ -200,7 +203,7 @@ func own(tokens []token, from int) bool {
 	return false
 }
 
-// bounds refuses what is a range of numbers in a text about programs: 1000-2000.
+// bounds reports whether x is a range of numbers in a text about programs: 1000-2000.
 func bounds(x *mention) bool {
 	if x.act.name != "years" {
 		return false

@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// manual makes a text of one about programs.
+// manual is a text that makes any text with it one about programs.
 const manual = "The function reads its configuration from a file. The default of the buffer is a string of the server's package, " +
 	"and the parameter names the directory of the header files that the compiler reads.\n"
 
-// times is what text speaks of, as Content has it.
+// times returns the times that text talks about, in the form of Content.
 func times(text string) string { return Content(Tag(text, time.Time{}), 16).String() }
 
 func year(years ...string) string {
@@ -24,7 +24,7 @@ func year(years ...string) string {
 	return strings.Join(all, ",")
 }
 
-// Numbers of manuals are no years, unless something says that they are.
+// Numbers in manuals are no years, unless the text marks them as years.
 func TestTechnical(t *testing.T) {
 	for line, want := range map[string]string{
 		"A limit of 1000 entries":                                   "",
@@ -78,7 +78,8 @@ func TestTechnical(t *testing.T) {
 	}
 }
 
-// Where the text is of other things, what was a year is one; a notice of copyright never is.
+// In a text about other things, such a number is a year. The year of a copyright notice never
+// counts.
 func TestNotTechnical(t *testing.T) {
 	for line, want := range map[string]string{
 		"Última atualização: 3 de maio de 2010":              "",
@@ -107,8 +108,8 @@ func TestNotTechnical(t *testing.T) {
 	}
 }
 
-// A sentence with a date says the same in a text about programs, wherever it stands, and numbers that
-// are no years add nothing.
+// A sentence with a date gives the same dates in a text about programs, at any place. Numbers that
+// are not years add nothing.
 func TestTechnicalKeepsDates(t *testing.T) {
 	dated := []string{"It was changed on 14 October 2001.", "It was changed in 1998.", "It is there since May 2003.",
 		"Release date: 2022-10-13"}

@@ -8,14 +8,14 @@ import (
 
 // token is a word, a number or a mark of text.
 type token struct {
-	from, to int32 // bytes of the text
-	term     *term // what the vocabulary has of it, or nil
-	number   int32 // -1 for what is no number; of up to 6 digits
+	from, to int32 // byte offsets in the text
+	term     *term // its term in the vocabulary, or nil
+	number   int32 // -1 if it is no number of up to 6 digits
 	digits   int16 // at most manyDigits
 	flags    flags
 }
 
-// word is t as the vocabulary writes it, "" for what it does not have.
+// word returns t in the form of the vocabulary, or "" if the vocabulary does not have it.
 func (t *token) word() string {
 	if t.term == nil {
 		return ""
@@ -23,9 +23,10 @@ func (t *token) word() string {
 	return t.term.word
 }
 
-// manyDigits is how many digits are counted.
+// manyDigits is the number of digits from which they are no longer counted.
 const manyDigits = 7
 
+// flags are properties of a token.
 type flags uint16
 
 const (
@@ -44,7 +45,7 @@ const (
 
 func (t *token) is(f flags) bool { return t.flags&f != 0 }
 
-// What one text can cost: what follows is not looked at.
+// Limits for the cost of one text. The text after them is ignored.
 const (
 	maxTokens = 1 << 20
 	maxBytes  = 1 << 30
@@ -72,6 +73,7 @@ func (r *ruleset) tokenize(text string) []token {
 	return joinNumbers(tokens)
 }
 
+// cutter cuts a text into tokens.
 type cutter struct {
 	rules  *ruleset
 	text   string
@@ -104,7 +106,7 @@ func (c *cutter) space() bool {
 	return true
 }
 
-// next reads t, which begins here.
+// next reads the token t, which begins here.
 func (c *cutter) next(t *token) {
 	b := c.text[c.at]
 	switch {
@@ -135,6 +137,7 @@ func (c *cutter) next(t *token) {
 	}
 }
 
+// number reads the digits of a number and its suffix.
 func (c *cutter) number(t *token) {
 	for t.number = 0; c.at < len(c.text) && c.text[c.at] >= '0' && c.text[c.at] <= '9'; c.at++ {
 		if t.digits < manyDigits {
@@ -151,11 +154,11 @@ func (c *cutter) number(t *token) {
 	c.suffix(t)
 }
 
-// suffix takes an ordinal sign or a plural s along.
+// suffix adds an ordinal sign or a plural s to the number.
 func (c *cutter) suffix(t *token) {
 	rest := c.text[c.at:]
 	if rest == "" || rest[0] < utf8.RuneSelf && strings.IndexByte(".snrtoa'", rest[0]) < 0 {
-		return // quicker than to try them all
+		return // quicker than to try all suffixes
 	}
 	for _, s := range [...]string{".º", ".ª", ".°", "º", "ª", "°", "st", "nd", "rd", "th", "o", "a", "'s", "’s", "s"} {
 		if !strings.HasPrefix(rest, s) {
@@ -177,7 +180,7 @@ func (c *cutter) suffix(t *token) {
 	}
 }
 
-// letters takes a word; a compound with hyphens only if the vocabulary has it.
+// letters reads a word. It reads a compound with hyphens only if the vocabulary has it.
 func (c *cutter) letters(t *token) {
 	from := c.at
 	end := c.wordEnd(from)
@@ -206,7 +209,7 @@ func (c *cutter) letters(t *token) {
 	}
 }
 
-// maxWord is the longest word looked up, in bytes.
+// maxWord is the length of the longest word that is looked up, in bytes.
 const maxWord = 40
 
 func (c *cutter) wordEnd(at int) int {
@@ -228,8 +231,8 @@ func (c *cutter) wordEnd(at int) int {
 	return at
 }
 
-// fold is word in lower case without accents, in a buffer that the next call
-// overwrites. It notes capitals and accents in f.
+// fold returns word in lower case without accents, in a buffer that the next call overwrites. It
+// notes capitals and accents in f.
 func (c *cutter) fold(word string, f *flags) []byte {
 	c.buf = c.buf[:0]
 	if len(word) > maxWord {
@@ -283,10 +286,10 @@ func (c *cutter) fold(word string, f *flags) []byte {
 	return c.buf
 }
 
-// latin1 says whether r is one of the letters À to ÿ; to Þ they are capitals.
+// latin1 reports whether r is one of the letters À to ÿ. Those up to Þ are capitals.
 func latin1(r rune) bool { return r >= 'À' && r <= 'ÿ' && r != '×' && r != '÷' }
 
-// plainLetter is r without its accent.
+// plainLetter returns r without its accent, and whether it had one.
 func plainLetter(r rune) (rune, bool) {
 	switch r {
 	case 'á', 'à', 'â', 'ã', 'ä':
@@ -307,7 +310,7 @@ func plainLetter(r rune) (rune, bool) {
 	return r, false
 }
 
-// joinNumbers makes one number of "vinte e cinco" and "twenty five".
+// joinNumbers joins "vinte e cinco" and "twenty five" into one number.
 func joinNumbers(tokens []token) []token {
 	out := tokens[:0]
 	for i := 0; i < len(tokens); i++ {
@@ -333,7 +336,7 @@ func joinNumbers(tokens []token) []token {
 	return out
 }
 
-// value is what the lexicon says of t in class, or 0.
+// value returns the value of t in class by the lexicon, or 0.
 func (t *token) value(class string) int {
 	if t.term != nil {
 		for i := range t.term.entries {
@@ -345,7 +348,7 @@ func (t *token) value(class string) int {
 	return 0
 }
 
-// has says whether t is a word of class.
+// has reports whether t is a word of class.
 func (t *token) has(class string) bool {
 	if t.term != nil {
 		for i := range t.term.entries {
@@ -357,7 +360,7 @@ func (t *token) has(class string) bool {
 	return false
 }
 
-// roman is the value of a Roman numeral in capitals, or 0.
+// roman returns the value of a Roman numeral in capitals, or 0.
 func roman(s string) int {
 	total, last := 0, 0
 	for i := len(s) - 1; i >= 0; i-- {

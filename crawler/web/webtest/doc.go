@@ -1,8 +1,8 @@
-// Package webtest makes bad pages: such as a server would send that wants to harm the
-// peer who reads them, and such as are merely broken.
+// Package webtest makes bad pages: pages of a server that wants to harm the peer that reads them,
+// and pages that are only broken.
 //
-// Shapes makes pages of any size that are one thing over and over, each the worst that
-// is known of one part of a reader. Generator makes small ones at random: from a grammar of
-// pieces, and out of given ones by cutting, doubling and mixing. The same seed gives the
-// same pages. What they are to be held against is for the tests of package web.
+// OfShape makes a page of any size that repeats one thing. Each shape is the worst case known for
+// one part of a parser. Generator makes small random pages: from a grammar of pieces, and from
+// given pages by cutting, repeating and mixing. The same seed gives the same pages. The tests of
+// package web define what a page must not do.
 package webtest

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Generator makes pages at random. Not safe for concurrent use.
+// Generator makes random pages. It is not safe for concurrent use.
 type Generator struct {
 	rand   *rand.Rand
 	corpus []Page
 	names  []string
 }
 
-// NewGenerator makes the pages of that seed; corpus is what some of them are mixed of.
+// NewGenerator returns a Generator for a seed. Some of its pages are mixed from corpus.
 func NewGenerator(seed uint64, corpus []Page) *Generator {
 	return &Generator{rand.New(rand.NewPCG(seed, 0xbad)), corpus, Shapes()}
 }
 
-// Next is the next page, of a few KiB.
+// Next returns the next page, of a few KiB.
 func (g *Generator) Next() Page {
 	switch g.rand.IntN(8) {
 	case 0:
@@ -31,7 +31,7 @@ func (g *Generator) Next() Page {
 	return g.written()
 }
 
-// written is a page of the grammar.
+// written returns a page of the grammar.
 func (g *Generator) written() Page {
 	kind := [...]string{typeHTML, typeHTML, typeHTML, typeXML, typeXML, typeJSON, typeText}[g.rand.IntN(7)]
 	p := Page{Shape: "written " + kind, URL: at(kind), Type: kind}
@@ -61,7 +61,7 @@ func (g *Generator) written() Page {
 	return p
 }
 
-// mutated is a page of the corpus, changed.
+// mutated returns a changed page of the corpus.
 func (g *Generator) mutated() Page {
 	p := g.corpus[g.rand.IntN(len(g.corpus))]
 	p.Shape = "mutated " + p.Shape
@@ -77,6 +77,7 @@ func (g *Generator) mutated() Page {
 
 const maxMutated = 64 << 10 // bytes that a page may grow to
 
+// mutate returns body with one random change.
 func (g *Generator) mutate(body []byte) []byte {
 	if len(body) == 0 {
 		return []byte("<")
@@ -93,17 +94,17 @@ func (g *Generator) mutate(body []byte) []byte {
 		body = append(append(body[:from:from], part...), body[from:]...)
 	case 3: // a byte changed
 		body[from] = byte(g.rand.IntN(256))
-	case 4: // a piece put in
+	case 4: // a piece inserted
 		pieces := [...][]string{htmlPieces, xmlPieces, jsonPieces, words}[g.rand.IntN(4)]
 		body = append(append(body[:from:from], pieces[g.rand.IntN(len(pieces))]...), body[from:]...)
-	case 5: // a part of another put in
+	case 5: // a part of another page inserted
 		if len(g.corpus) > 0 {
 			other := g.corpus[g.rand.IntN(len(g.corpus))].Body
 			at := g.rand.IntN(len(other) + 1)
 			part := other[at:min(len(other), at+1<<10)]
 			body = append(append(body[:from:from], part...), body[from:]...)
 		}
-	case 6: // a mark of the grammar changed
+	case 6: // a syntax character changed
 		if i := bytes.IndexAny(body[from:], `<>"'&/={}[]`); i >= 0 {
 			body[from+i] = `<>"'&/={}[]`[g.rand.IntN(11)]
 		}
@@ -111,7 +112,7 @@ func (g *Generator) mutate(body []byte) []byte {
 	return body[:min(len(body), maxMutated)]
 }
 
-// The grammar: what pages of each kind are put together of.
+// The grammar: the pieces that pages of each kind are made of.
 var (
 	charsets = []string{"utf-8", "utf-16", "utf-16le", "iso-8859-1", "windows-1252", "shift_jis", "iso-2022-jp",
 		"gb18030", "big5", "euc-kr",

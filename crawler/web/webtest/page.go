@@ -1,6 +1,6 @@
 package webtest
 
-// Page is an answer of a server.
+// Page is a response of a server.
 type Page struct {
 	Shape string // how it was made
 	URL   string
@@ -15,7 +15,7 @@ const (
 	typeJSON = "application/feed+json"
 )
 
-// at is an address at which a page of that type may be.
+// at returns an address where a page of this type may be.
 func at(kind string) string {
 	switch kind {
 	case typeText:

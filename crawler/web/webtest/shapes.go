@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// shape is a page that is one thing over and over.
+// shape is a page that repeats one thing.
 type shape struct {
 	name, kind string
 	head       string
-	part       string           // what is repeated; or
-	parts      func(int) string // the i-th of what is repeated
+	part       string           // the repeated text; or
+	parts      func(int) string // its i-th repetition
 	tail       string
 }
 
-// Shapes are the names of all shapes.
+// Shapes returns the names of all shapes.
 func Shapes() (names []string) {
 	for _, s := range shapes() {
 		names = append(names, s.name)
@@ -25,7 +25,7 @@ func Shapes() (names []string) {
 	return append(names, "sitemap in gzip", "utf-16", "windows-1252 expanding")
 }
 
-// OfShape is a page of that shape and of about so many bytes; at least its head and its tail.
+// OfShape returns a page of a shape with about size bytes, and at least its head and tail.
 func OfShape(name string, size int) Page {
 	switch name {
 	case "sitemap in gzip":
@@ -41,7 +41,7 @@ func OfShape(name string, size int) Page {
 			body = append(body, 0, b)
 		}
 		return Page{name, at(typeHTML), typeHTML, body}
-	case "windows-1252 expanding": // three bytes of UTF-8 for each
+	case "windows-1252 expanding": // each byte becomes three of UTF-8
 		return Page{name, at(typeHTML), typeHTML + "; charset=windows-1252", bytes.Repeat([]byte("\x80"), size)}
 	}
 	for _, s := range shapes() {
@@ -56,6 +56,7 @@ func OfShape(name string, size int) Page {
 	panic("webtest: no shape " + name)
 }
 
+// body returns about size bytes of the shape.
 func (s shape) body(size int) []byte {
 	b := bytes.NewBuffer(make([]byte, 0, size+1<<10))
 	b.WriteString(s.head)
@@ -70,11 +71,12 @@ func (s shape) body(size int) []byte {
 	return b.Bytes()
 }
 
+// numbered returns parts that differ in a number.
 func numbered(format string) func(int) string {
 	return func(i int) string { return fmt.Sprintf(format, i) }
 }
 
-// names are so many attributes with names of their own.
+// names returns a function that makes a tag with n attributes, all with different names.
 func names(tag string, n int) func(int) string {
 	var b strings.Builder
 	b.WriteString("<" + tag)

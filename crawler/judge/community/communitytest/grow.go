@@ -6,20 +6,20 @@ import (
 	"github.com/echo-node/echo-node/crawler/judge/community"
 )
 
-// Result is how verdicts stand against the truth.
+// Result compares verdicts with the truth.
 type Result struct {
 	People    int            `json:"people"`
-	In        int            `json:"in"` // said
+	In        int            `json:"in"` // accounts judged in
 	InRight   int            `json:"in_right"`
 	Out       int            `json:"out"`
 	OutRight  int            `json:"out_right"`
 	Undecided int            `json:"undecided"`
-	Calls     int            `json:"calls"`   // for texts and neighbours
+	Calls     int            `json:"calls"`   // calls for texts and neighbours
 	Wrong     map[string]int `json:"wrong"`   // by class
-	Missing   map[string]int `json:"missing"` // undecided, by class
+	Missing   map[string]int `json:"missing"` // members and others left undecided, by class
 }
 
-// Precision is the part of each verdict that is right, and the part undecided.
+// Precision returns the share of each verdict that is right, and the share undecided.
 func (r Result) Precision() (in, out, undecided float64) {
 	return float64(r.InRight) / float64(max(r.In, 1)), float64(r.OutRight) / float64(max(r.Out, 1)),
 		float64(r.Undecided) / float64(max(r.People, 1))
@@ -48,21 +48,21 @@ func (r *Result) count(p Person, verdict string) {
 	}
 }
 
-// PerCall is how many texts one call brings.
+// PerCall is the number of texts that one call fetches.
 const PerCall = 20
 
-// maxRounds is how often the undecided are asked for more.
+// maxRounds is the number of rounds in which more data of the undecided is fetched.
 const maxRounds = 8
 
-// known is what a crawl has fetched of a person.
+// known is what the crawl has fetched of a person.
 type known struct {
 	texts int
 	edges bool
 }
 
-// Grow crawls w as a focused crawl would: everybody by the profile, then what is
-// asked of the undecided, the best first, until nothing is left to ask. The
-// verdicts at the end are by person.
+// Grow crawls w as a focused crawl would. It judges everybody by the profile. Then it fetches what
+// the undecided need, the best first, until nothing is left to fetch. It returns the final verdicts
+// by profile id.
 func Grow(j *community.Judge, w *World) (Result, map[string]community.Verdict) {
 	r := Result{Wrong: map[string]int{}, Missing: map[string]int{}}
 	have := make([]known, len(w.People))
@@ -127,8 +127,8 @@ func (w *World) edges(i int, fetched bool, verdicts map[string]community.Verdict
 	return e
 }
 
-// Calibration is the mean difference between the scores of verdicts and the parts
-// that belong, over ten classes of score, and the same for each class.
+// Calibration returns the mean difference between the scores of verdicts and the shares that
+// belong, over ten classes of score, and both values for each class.
 func Calibration(w *World, verdicts map[string]community.Verdict) (mean float64, classes [10][2]float64) {
 	var n [10]float64
 	for _, p := range w.People {

@@ -20,9 +20,8 @@ func judgeOf(t testing.TB, name string) *community.Judge {
 	return j
 }
 
-// The figures that the judge is to reach, for two communities of which only
-// the data file differs. Seed 1 was looked at while the weights were chosen, the others
-// were not.
+// The figures that the judge must reach, for two communities that differ only in the data file.
+// Seed 1 was used to choose the weights, the others were not.
 func TestTwoCommunities(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

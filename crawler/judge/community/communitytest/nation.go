@@ -1,6 +1,6 @@
 package communitytest
 
-// nation is how the people of one country look.
+// nation describes the people of one country.
 type nation struct {
 	code, tag string
 	zones     []string
@@ -12,7 +12,7 @@ type nation struct {
 	domain    string
 }
 
-// slots are what fills the texts; a slot of a nation wins over one for all.
+// slots returns the texts that can fill each slot.
 func slots() map[string][]string {
 	return map[string][]string{
 		"n": {"2", "3", "5", "7", "10", "12", "15", "20", "30", "45", "100"},
@@ -113,7 +113,7 @@ func brazil() nation {
 			"A gente tá pensando em se mudar, o aluguel tá um absurdo"}}
 }
 
-// neutral are texts that either of the two could have written.
+// neutral returns texts that people of both countries could have written.
 func neutral() []string {
 	return []string{"Bom dia a todos", "Boa noite", "Muito obrigado pela ajuda", "Feliz aniversário, tudo de bom",
 		"Que dia lindo", "Concordo com tudo", "Até {pq}",

@@ -18,16 +18,16 @@ import (
 type Options struct {
 	Seed   uint64
 	People int  // default 4000
-	Mirror bool // the community is Brazil's, and Portugal the country that is taken for it
+	Mirror bool // the community is Brazil's, and Portugal is the rival country
 }
 
 // The classes of people. Members are Home and Abroad.
 const (
-	Home     = "home"     // of the community, in its country
-	Abroad   = "abroad"   // of the community, elsewhere
-	Guest    = "guest"    // of the rival country, in the community's
-	Rival    = "rival"    // of the rival country, there
-	Stranger = "stranger" // of a third country, some of them in the community's
+	Home     = "home"     // a member in the community's country
+	Abroad   = "abroad"   // a member elsewhere
+	Guest    = "guest"    // from the rival country, in the community's country
+	Rival    = "rival"    // from the rival country, in that country
+	Stranger = "stranger" // from a third country; some live in the community's country
 	Machine  = "machine"
 )
 
@@ -36,15 +36,16 @@ type Person struct {
 	Class     string
 	Member    bool
 	Profile   community.Profile
-	Texts     []string // all that it ever wrote
+	Texts     []string // everything that the account wrote
 	Follows   []int    // indexes of People
 	Followers []int
 	Mentions  []int // some of Follows
 }
 
-// World is everybody.
+// World is all simulated people.
 type World struct{ People []Person }
 
+// maker is the state of New.
 type maker struct {
 	*rand.Rand
 	home, rival nation
@@ -52,7 +53,7 @@ type maker struct {
 	slots       map[string][]string
 }
 
-// New makes a world; the same options give the same world.
+// New returns a World. The same options give the same World.
 func New(o Options) *World {
 	if o.People <= 0 {
 		o.People = 4000
@@ -74,7 +75,7 @@ func (m *maker) chance(p float64) bool { return m.Float64() < p }
 
 func pick[T any](m *maker, list []T) T { return list[m.IntN(len(list))] }
 
-// person draws one: class, profile, texts.
+// person generates one person: class, profile, texts.
 func (m *maker) person(i int) Person {
 	var p Person
 	from, lives := m.home, m.home
@@ -113,7 +114,7 @@ func (m *maker) person(i int) Person {
 	return p
 }
 
-// describe fills the profile, with gaps, jokes and falsehoods.
+// describe fills the profile, with gaps, jokes and false statements.
 func (m *maker) describe(p *Person, from, lives nation) {
 	x := &p.Profile
 	x.Name = pick(m, from.given)
@@ -156,7 +157,7 @@ func (m *maker) describe(p *Person, from, lives nation) {
 	}
 }
 
-// write makes the texts of a person; some write hardly any.
+// write generates the texts of a person. Some people write hardly any.
 func (m *maker) write(p *Person, from, lives nation) {
 	n := 10 + m.IntN(60)
 	switch x := m.Float64(); {
@@ -178,7 +179,8 @@ func (m *maker) write(p *Person, from, lives nation) {
 	for range n {
 		list := from.texts
 		switch {
-		case m.chance(away) && !(same && strings.HasPrefix(other.tag, "pt")): // nobody changes variety
+		// Nobody writes both varieties.
+		case m.chance(away) && !(same && strings.HasPrefix(other.tag, "pt")):
 			list = other.texts
 		case same && m.chance(0.3):
 			list = neutral()
@@ -197,7 +199,8 @@ func (m *maker) write(p *Person, from, lives nation) {
 	}
 }
 
-// program makes the texts of a machine: most say so, the others repeat themselves.
+// program generates the texts of a machine. Half of the machines declare themselves, and all repeat
+// themselves.
 func (m *maker) program(p *Person, from nation) {
 	p.Profile.Bot = m.chance(0.5)
 	line := pick(m, []string{"Temperatura em {town}: {n} graus, vento {n} km/h",
@@ -209,6 +212,7 @@ func (m *maker) program(p *Person, from nation) {
 	}
 }
 
+// fill replaces each {slot} of text by a random text of the slot.
 func (m *maker) fill(text string) string {
 	for {
 		from := strings.IndexByte(text, '{')
@@ -228,14 +232,14 @@ func unaccented(s string) string {
 	return out
 }
 
-// connect lets people follow each other. Of those whom a member at home follows, 79 %
-// are members (Oliveira 2011, of mentions); the other shares are assumptions.
+// connect lets people follow each other. 79 % of those that a member at home follows are members
+// (Oliveira 2011, about mentions). The other shares are assumptions.
 func (m *maker) connect(people []Person) {
 	byClass := map[string][]int{}
 	for i, p := range people {
 		byClass[p.Class] = append(byClass[p.Class], i)
 	}
-	mix := map[string][]float64{ // of home, abroad, guest, rival, stranger, machine
+	mix := map[string][]float64{ // shares of home, abroad, guest, rival, stranger, machine
 		Home:     {0.70, 0.09, 0.03, 0.06, 0.09, 0.03},
 		Abroad:   {0.48, 0.16, 0.02, 0.06, 0.26, 0.02},
 		Guest:    {0.30, 0.04, 0.24, 0.31, 0.09, 0.02},

@@ -1,4 +1,5 @@
-// Package duplicatestest is a language of invented words, whose texts have planted copies.
+// Package duplicatestest generates test texts from a language of invented words, and edited copies
+// of them.
 package duplicatestest
 
 import (
@@ -7,14 +8,14 @@ import (
 	"strings"
 )
 
-// Vocabulary is a language of invented words, drawn as a Zipf law says.
+// Vocabulary is a language of invented words. Words are drawn by Zipf's law.
 type Vocabulary struct {
 	Rand  *rand.Rand
 	zipf  *rand.Zipf
 	words []string
 }
 
-// NewVocabulary invents size words. None of them negates.
+// NewVocabulary invents size words. None of them is a negation.
 func NewVocabulary(seed uint64, size int) *Vocabulary {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	v := &Vocabulary{Rand: rng, zipf: rand.NewZipf(rng, 1.1, 8, uint64(size-1))}
@@ -44,7 +45,7 @@ func (v *Vocabulary) Text(n int) []string {
 	return out
 }
 
-// Edit replaces, adds or leaves out n words at different places.
+// Edit replaces, adds or removes n words at different places.
 func (v *Vocabulary) Edit(text []string, n int) []string {
 	out := slices.Clone(text)
 	places := v.Rand.Perm(len(out))[:n]

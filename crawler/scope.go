@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/judge/period"
+	"github.com/echo-node/echo-node/crawler/judge/promise"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -59,7 +60,7 @@ func scoped(scope period.Scope, rec *store.Record) (out map[partition.Key]int, e
 	for i, l := range rec.Links {
 		links[i] = period.Link{Key: string(l.Key), Anchor: l.Anchor}
 	}
-	promises := period.Promises(scope, segments, links)
+	promises := promise.Promises(scope, segments, links)
 	out = make(map[partition.Key]int, len(promises))
 	for key, score := range promises {
 		out[partition.Key(key)] = int((1 - score) * scopedSpan)

@@ -14,7 +14,8 @@ import (
 // when its peer does not take them; none stays behind, none goes twice.
 func TestLaneReadsAllAgain(t *testing.T) {
 	all := testCharter().Slices()
-	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: all})}
+	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: all}),
+		swarm: &swarm{}}
 	f := newForwarder(n)
 	row := func(seq uint64) store.OutboxRow {
 		return store.OutboxRow{Seq: seq, To: all[0],

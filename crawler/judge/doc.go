@@ -1,15 +1,14 @@
-// Package focus holds the judges of what was fetched, one package each:
+// Package judge has no code. Its children judge what was fetched:
 //
-//	lang     which language a text, or a person over many texts, is in
-//	place    in partition/geo: where a free-text location is
-//	who      whether an account belongs to the collected community
-//	period   which time a page talks about, and which of its links to follow
-//	copies   which texts are copies of which
+//	lang        in which language a text is, or a person writes
+//	community   whether an account belongs to the collected community
+//	period      which times a text is about
+//	promise     which links probably lead to pages about a wanted time
+//	duplicates  which texts are copies of each other
 //
-// Every judge is pure: no clock, no disk, no network, no package variable that
-// changes. It takes what was fetched and answers with its verdict and the
-// evidence for it; the crawl decides what to do with that. Each can be used
-// alone from the command line: echo-node focus.
+// partition/geo finds the place that a text means.
 //
-// This package itself has no code: a crawl imports the judges it wants.
-package focus
+// Every judge is pure: no clock, no disk, no network, no package variable that changes. It takes
+// what was fetched and returns a verdict with the evidence for it. The crawl decides what to do
+// with the verdict. Each judge can be used alone: echo-node focus.
+package judge

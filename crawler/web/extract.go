@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -56,7 +57,7 @@ func extract(in input) (p page, err error) {
 			p, err = page{}, fmt.Errorf("web: extract: the parser panicked: %.80v", r)
 		}
 	}()
-	doc := decode(in.body, in.contentType)
+	doc := utf8text.Decode(in.body, in.contentType)
 	if in.mediaType == "text/plain" {
 		return plain(in, doc)
 	}

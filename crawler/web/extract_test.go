@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
 
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -301,10 +302,10 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// decoded returns everything that the Reader of decode gives.
+// decoded returns everything that the Reader of utf8text.Decode gives.
 func decoded(t *testing.T, body []byte, contentType string) string {
 	t.Helper()
-	text, err := io.ReadAll(decode(body, contentType))
+	text, err := io.ReadAll(utf8text.Decode(body, contentType))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 	"github.com/echo-node/echo-node/store"
 )
 
@@ -29,7 +30,7 @@ func Fragment(fragment, addr string, maxText, maxLinks int) (text string, found 
 		maxLinks = 100
 	}
 	r := newReader(input{url: addr, maxText: maxText, maxLinks: maxLinks, maxTime: fragmentTime})
-	r.read(&validReader{from: strings.NewReader(fragment)})
+	r.read(utf8text.NewReader(strings.NewReader(fragment)))
 	r.closeAnchor()
 	over := false
 	if len(r.refs) > 0 {

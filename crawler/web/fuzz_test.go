@@ -13,6 +13,7 @@ import (
 	"github.com/mmcdole/gofeed"
 	"golang.org/x/net/html"
 
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 	"github.com/echo-node/echo-node/crawler/web/webtest"
 )
 
@@ -46,29 +47,6 @@ func FuzzTokens(f *testing.F) {
 	})
 }
 
-// For any declared character set and any buffer size, the output is UTF-8.
-func FuzzValidReader(f *testing.F) {
-	f.Add([]byte("a\xffb\xff\xfe\xe2\x82"), uint8(3))
-	f.Fuzz(func(t *testing.T, body []byte, step uint8) {
-		r := &validReader{from: bytes.NewReader(body)}
-		var got []byte
-		buf := make([]byte, 1+int(step))
-		for {
-			n, err := r.Read(buf)
-			got = append(got, buf[:n]...)
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want := strings.ToValidUTF8(string(body), "\uFFFD"); string(got) != want {
-			t.Fatalf("%q, want %q", got, want)
-		}
-	})
-}
-
 // Text added in parts gives the same prose as text added at once.
 func FuzzProse(f *testing.F) {
 	f.Add("a bc  def\tghij\u00a0k", 7, 3)
@@ -84,7 +62,7 @@ func FuzzProse(f *testing.F) {
 		}
 		whole, lines := prose{max: 1 << 20}, prose{max: 1 << 20}
 		whole.add(strings.ReplaceAll(text, "\n", " "))
-		if err := lines.read(&validReader{from: strings.NewReader(text)}); err != nil {
+		if err := lines.read(utf8text.NewReader(strings.NewReader(text))); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := strings.Join(strings.Fields(lines.text()), " "),

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 )
 
 // prose collects at most max bytes of text. A run of spaces becomes one space. newline ends a line,
@@ -116,7 +118,7 @@ func (p *prose) read(r io.Reader) error {
 		held = held[:len(held)+n]
 		whole := held
 		if err == nil {
-			whole = held[:wholeRunes(held)]
+			whole = held[:utf8text.WholeRunes(held)]
 		}
 		for i, line := range bytes.Split(whole, []byte("\n")) {
 			if i > 0 {

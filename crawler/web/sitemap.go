@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 )
 
 // Limits for sitemaps as in https://www.sitemaps.org/protocol.html. A sitemap is a list of
@@ -84,7 +86,7 @@ func listed(in input, from *bufio.Reader) page {
 	for first := true; len(refs) <= in.maxEntries && size <= maxEntryBytes; first = false {
 		line, err := from.ReadSlice('\n')
 		if first {
-			line = bytes.TrimPrefix(line, mark)
+			line = bytes.TrimPrefix(line, []byte(utf8text.Mark))
 		}
 		part := errors.Is(err, bufio.ErrBufferFull)
 		line = bytes.TrimSpace(line)

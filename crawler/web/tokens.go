@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/net/html"
+
+	"github.com/echo-node/echo-node/crawler/web/utf8text"
 )
 
 // tokens reads the tokens of an HTML document and buffers little more than maxToken bytes of it. A
@@ -118,7 +120,7 @@ func (t *tokens) takeText() {
 	}
 	const last = 64 // bytes; entities and the end tags of raw elements are shorter
 	raw := t.z.Raw()
-	end := wholeRunes(raw)
+	end := utf8text.WholeRunes(raw)
 	if at := bytes.LastIndexAny(raw[len(raw)-last:], " \t\r\n\f<&"); at >= 0 {
 		end = len(raw) - last + at
 	}

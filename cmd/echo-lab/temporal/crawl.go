@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/echo-node/echo-node/crawler/judge/period"
+	"github.com/echo-node/echo-node/crawler/judge/promise"
 )
 
 // Order is a way to choose the next page.
@@ -84,7 +85,7 @@ func Crawl(w *World, scope period.Scope, seeds []string, budget int, order Order
 	c := crawl{
 		w: w, scope: scope, order: order,
 		queue: NewQueue(), learner: newLearner(learnSteps),
-		known: make(map[string]period.LinkEvidence), depth: make(map[string]int), done: make(map[string]bool),
+		known: make(map[string]promise.LinkEvidence), depth: make(map[string]int), done: make(map[string]bool),
 		rng: rand.New(rand.NewPCG(w.seed, 3)),
 	}
 	for _, key := range seeds {
@@ -111,7 +112,7 @@ type crawl struct {
 	order   Order
 	queue   *Queue
 	learner *learner
-	known   map[string]period.LinkEvidence
+	known   map[string]promise.LinkEvidence
 	depth   map[string]int // links from a seed, for EchoNode
 	done    map[string]bool
 	rng     *rand.Rand
@@ -185,7 +186,7 @@ const (
 // admit adds the links of a page with the priority at first sight, which is final.
 func (c *crawl) admit(from string, segments []period.Segment) {
 	depth := c.depth[from] + 1
-	promises := period.Promises(c.scope, segments, nil)
+	promises := promise.Promises(c.scope, segments, nil)
 	for _, g := range segments {
 		for _, l := range g.Links {
 			if _, seen := c.depth[l.Key]; seen || c.done[l.Key] {
@@ -226,7 +227,7 @@ func (c *crawl) put(l period.Link, g period.Segment, parent float64, steps int) 
 			c.queue.Put(l.Key, -float64(Priority(before.Valid)))
 		}
 	case Learned:
-		e := period.NewLinkEvidence(c.scope, g, l, parent, steps)
+		e := promise.NewLinkEvidence(c.scope, g, l, parent, steps)
 		if seen {
 			e = before.Merge(e)
 		}

@@ -1,12 +1,12 @@
 package temporal
 
-import "github.com/echo-node/echo-node/crawler/judge/period"
+import "github.com/echo-node/echo-node/crawler/judge/promise"
 
-// learner is a period.Scorer that learns from every fetched page. It also says how far a crawl
+// learner is a promise.Scorer that learns from every fetched page. It also says how far a crawl
 // goes through pages out of scope. Without learning it scores like the Scorer.
 type learner struct {
-	period.Scorer
-	prior    period.Scorer
+	promise.Scorer
+	prior    promise.Scorer
 	maxSteps int // largest number of consecutive pages out of scope that a crawl passes through
 }
 
@@ -14,12 +14,12 @@ type learner struct {
 const learnSteps = 2
 
 func newLearner(maxSteps int) *learner {
-	return &learner{period.NewScorer(), period.NewScorer(), maxSteps}
+	return &learner{promise.NewScorer(), promise.NewScorer(), maxSteps}
 }
 
 // follow reports whether the link may be followed at all. The score orders the links that may
 // be followed. So undated pages are tried when nothing better is left.
-func (l *learner) follow(e period.LinkEvidence) bool { return e.Steps <= l.maxSteps }
+func (l *learner) follow(e promise.LinkEvidence) bool { return e.Steps <= l.maxSteps }
 
 // rate is the step of learning. pull is how strongly each step moves the weights back to the
 // prior.
@@ -30,7 +30,7 @@ const (
 
 // learn learns from a fetched page. e is the evidence by which its link was chosen; relevant
 // says what the page turned out to be.
-func (l *learner) learn(e period.LinkEvidence, relevant bool) {
+func (l *learner) learn(e promise.LinkEvidence, relevant bool) {
 	want := 0.0
 	if relevant {
 		want = 1

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/echo-node/echo-node/crawler/judge/period"
+	"github.com/echo-node/echo-node/crawler/judge/promise"
 )
 
 // An island that is reachable only through one undated page is reached if steps through pages
@@ -16,8 +17,8 @@ func TestTunnel(t *testing.T) {
 	// seed (in scope) -> hub (undated) -> island (in scope)
 	for steps, want := range map[int]bool{learnSteps: true, 0: false} {
 		s := newLearner(steps)
-		hub := period.NewLinkEvidence(war, period.Segment{}, period.Link{Key: "hub"}, 0.5, 0)
-		island := period.NewLinkEvidence(war, period.Segment{}, period.Link{Key: "island"}, 0, 1)
+		hub := promise.NewLinkEvidence(war, period.Segment{}, period.Link{Key: "hub"}, 0.5, 0)
+		island := promise.NewLinkEvidence(war, period.Segment{}, period.Link{Key: "island"}, 0, 1)
 		if !s.follow(hub) || s.follow(island) != want {
 			t.Errorf("%d steps: island followed is %v", steps, s.follow(island))
 		}
@@ -29,8 +30,8 @@ func TestTunnel(t *testing.T) {
 
 func TestLearn(t *testing.T) {
 	s := newLearner(learnSteps)
-	good := period.LinkEvidence{Seen: 1, Inherit: true}
-	bad := period.LinkEvidence{Seen: 1, Valid: 1, Share: 1, Near: 1}
+	good := promise.LinkEvidence{Seen: 1, Inherit: true}
+	bad := promise.LinkEvidence{Seen: 1, Valid: 1, Share: 1, Near: 1}
 	for range 300 {
 		s.learn(good, true)
 		s.learn(bad, false)

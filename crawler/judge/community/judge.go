@@ -105,7 +105,7 @@ type Judge struct {
 // New returns a judge. places and langs may be shared.
 func New(c Community, places *geo.Gazetteer, langs *lang.Judge) (*Judge, error) {
 	if places == nil || langs == nil {
-		return nil, errors.New("who: no gazetteer, or no judge of languages")
+		return nil, errors.New("community: no gazetteer, or no judge of languages")
 	}
 	j := &Judge{c: c, places: places, langs: langs, names: newWords(c.Names), aliens: newWords(c.NotNames),
 		words:   newWords(c.Words),

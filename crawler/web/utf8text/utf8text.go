@@ -1,4 +1,5 @@
-package web
+// Package utf8text reads the body of a response as valid UTF-8, whatever its character set.
+package utf8text
 
 import (
 	"bytes"
@@ -9,22 +10,26 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// decode returns a Reader of body as valid UTF-8. It finds the character set as the HTML standard
+// Decode returns a Reader of body as valid UTF-8. It finds the character set as the HTML standard
 // says: byte order mark, header, meta element in the first 1024 bytes. If none of them names it,
 // the set is UTF-8 when the whole body is valid UTF-8, otherwise windows-1252. Bytes that do not
 // decode become U+FFFD. The Reader holds a few KiB, so no second copy of the body exists.
-func decode(body []byte, contentType string) io.Reader {
+func Decode(body []byte, contentType string) io.Reader {
 	e, name, certain := charset.DetermineEncoding(body[:min(len(body), 1024)], contentType)
 	// DetermineEncoding also returns windows-1252 when nothing is declared. If a page declares it,
 	// or latin-1, but is valid UTF-8 throughout, the declaration is taken to be wrong.
 	if name == "utf-8" || !certain && name == "windows-1252" && utf8.Valid(body) {
-		return &validReader{from: bytes.NewReader(bytes.TrimPrefix(body, mark))}
+		return &validReader{from: bytes.NewReader(bytes.TrimPrefix(body, []byte(Mark)))}
 	}
 	return &validReader{from: transform.NewReader(bytes.NewReader(body), e.NewDecoder()), marked: true}
 }
 
-// mark is the byte order mark in UTF-8.
-var mark = []byte("\xef\xbb\xbf")
+// NewReader returns a Reader of from as valid UTF-8. Each run of bytes that are not UTF-8 becomes
+// one U+FFFD.
+func NewReader(from io.Reader) io.Reader { return &validReader{from: from} }
+
+// Mark is the byte order mark in UTF-8.
+const Mark = "\xef\xbb\xbf"
 
 // validReader reads from and replaces each run of bytes that are not UTF-8 by one U+FFFD. Each Read
 // fills its buffer as far as possible, because a tokenizer copies its buffer at each Read.
@@ -67,11 +72,11 @@ func (v *validReader) fill() {
 		}
 		v.in = v.held[:had]
 		if v.marked && len(v.in) > 0 {
-			v.in, v.marked = bytes.TrimPrefix(v.in, mark), false
+			v.in, v.marked = bytes.TrimPrefix(v.in, []byte(Mark)), false
 		}
 		whole := v.in
 		if v.err == nil {
-			whole = whole[:wholeRunes(whole)]
+			whole = whole[:WholeRunes(whole)]
 		}
 		v.in = v.in[len(whole):]
 		if utf8.Valid(whole) {
@@ -98,8 +103,8 @@ func (v *validReader) replace(text []byte) {
 	v.out = v.room
 }
 
-// wholeRunes returns the length of text without an incomplete character at its end.
-func wholeRunes(text []byte) int {
+// WholeRunes returns the length of text without an incomplete character at its end.
+func WholeRunes(text []byte) int {
 	for n := len(text) - 1; n >= 0 && n > len(text)-utf8.UTFMax; n-- {
 		if utf8.RuneStart(text[n]) {
 			if !utf8.FullRune(text[n:]) {

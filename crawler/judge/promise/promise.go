@@ -1,14 +1,19 @@
-package period
+// Package promise estimates how likely a link leads to a page about a wanted time, from the times
+// that stand around the link. The estimate orders links; it leaves none out.
+package promise
 
 import (
 	"math"
 	"strings"
+	"time"
+
+	"github.com/echo-node/echo-node/crawler/judge/period"
 )
 
 // LinkEvidence is what is known about a link that was not followed yet. Merge combines evidence
 // from several places.
 type LinkEvidence struct {
-	Valid   int     // number of valid segments with the link (Scope.Valid)
+	Valid   int     // number of valid segments with the link (period.Scope.Valid)
 	Seen    int     // number of all places with the link
 	Share   float64 // mean share of the segment's dates in scope
 	Near    float64 // mean closeness: 1 with a date in scope, less with distance, 0 undated
@@ -27,9 +32,9 @@ const (
 // NewLinkEvidence returns the evidence for a link in segment g of a page. parent is the share of
 // the page's segments in scope. steps is the number of pages since the last one in scope (0 on a
 // page that is in scope itself).
-func NewLinkEvidence(scope Scope, g Segment, l Link, parent float64, steps int) LinkEvidence {
+func NewLinkEvidence(scope period.Scope, g period.Segment, l period.Link, parent float64, steps int) LinkEvidence {
 	e := LinkEvidence{Seen: 1, Parent: parent, Steps: steps, Inherit: g.Inherited}
-	if scope.Valid(g.Dates, PaperShare) {
+	if scope.Valid(g.Dates, period.PaperShare) {
 		e.Valid = 1
 	}
 	e.Share, _ = scope.Share(g.Dates)
@@ -42,11 +47,11 @@ func NewLinkEvidence(scope Scope, g Segment, l Link, parent float64, steps int) 
 }
 
 // nameEvidence looks for dates in the anchor and the key.
-func nameEvidence(scope Scope, l Link) float64 {
+func nameEvidence(scope period.Scope, l period.Link) float64 {
 	out := 0.0
 	words := func(r rune) bool { return r == '_' || r == '/' || r == '-' || r == '+' || r == '%' }
 	for _, text := range [...]string{l.Anchor, strings.Join(strings.FieldsFunc(l.Key, words), " ")} {
-		for _, d := range Dated((&resolver{}).tag(text)) {
+		for _, d := range period.Dated(period.Tag(text, time.Time{})) {
 			if scope.Overlaps(d) {
 				return 1
 			}
@@ -123,10 +128,10 @@ func (s Scorer) Score(e LinkEvidence) float64 {
 // Promises returns the Score of each link of a page that was cut into segments, by the link's key.
 // Evidence from several segments is combined. A link that is only in others, and in no segment, is
 // scored by its name.
-func Promises(scope Scope, segments []Segment, others []Link) map[string]float64 {
+func Promises(scope period.Scope, segments []period.Segment, others []period.Link) map[string]float64 {
 	valid := 0
 	for _, g := range segments {
-		if scope.Valid(g.Dates, PaperShare) {
+		if scope.Valid(g.Dates, period.PaperShare) {
 			valid++
 		}
 	}
@@ -146,7 +151,7 @@ func Promises(scope Scope, segments []Segment, others []Link) map[string]float64
 	}
 	for _, l := range others {
 		if _, ok := evidence[l.Key]; !ok {
-			evidence[l.Key] = NewLinkEvidence(scope, Segment{}, l, parent, steps)
+			evidence[l.Key] = NewLinkEvidence(scope, period.Segment{}, l, parent, steps)
 		}
 	}
 	scorer, out := NewScorer(), make(map[string]float64, len(evidence))

@@ -1,21 +1,39 @@
-package period
+package promise
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/echo-node/echo-node/crawler/judge/period"
+)
+
+func mustScope(t *testing.T, text string) period.Scope {
+	t.Helper()
+	scope, err := period.ParseScope(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scope
+}
+
+// yearSpan returns the days of year y.
+func yearSpan(y int) period.Span {
+	return period.Span{Start: period.NewDay(y, 1, 1), End: period.NewDay(y, 12, 31)}
+}
 
 func TestLinkEvidence(t *testing.T) {
 	war := mustScope(t, "1939..1945")
-	in := Segment{Dates: []Span{yearSpan(1940)}}
-	near := Segment{Dates: []Span{yearSpan(1950)}}
-	far := Segment{Dates: []Span{yearSpan(1800)}}
-	none := Segment{}
+	in := period.Segment{Dates: []period.Span{yearSpan(1940)}}
+	near := period.Segment{Dates: []period.Span{yearSpan(1950)}}
+	far := period.Segment{Dates: []period.Span{yearSpan(1800)}}
+	none := period.Segment{}
 	s := NewScorer()
-	score := func(g Segment, l Link, steps int) float64 {
+	score := func(g period.Segment, l period.Link, steps int) float64 {
 		return s.Score(NewLinkEvidence(war, g, l, 0.5, steps))
 	}
-	plain := Link{Key: "http://x/a", Anchor: "a batalha"}
-	named := Link{Key: "http://x/a", Anchor: "a batalha de 1941"}
-	address := Link{Key: "https://pt.wikipedia.org/wiki/Batalha_de_1941", Anchor: "a batalha"}
-	other := Link{Key: "http://x/a", Anchor: "a batalha de 1815"}
+	plain := period.Link{Key: "http://x/a", Anchor: "a batalha"}
+	named := period.Link{Key: "http://x/a", Anchor: "a batalha de 1941"}
+	address := period.Link{Key: "https://pt.wikipedia.org/wiki/Batalha_de_1941", Anchor: "a batalha"}
+	other := period.Link{Key: "http://x/a", Anchor: "a batalha de 1815"}
 	order := []float64{score(in, named, 0), score(in, plain, 0), score(near, plain, 0), score(far, plain, 0),
 		score(none, plain, 0), score(none, plain, 1), score(none, other, 1)}
 	for i := range order[1:] {
@@ -39,12 +57,12 @@ func TestLinkEvidence(t *testing.T) {
 // A link in two segments has the evidence of both. A link in no segment is scored by its name only.
 func TestPromises(t *testing.T) {
 	war := mustScope(t, "1939..1945")
-	link := func(key, anchor string) Link { return Link{Key: key, Anchor: anchor} }
-	segments := []Segment{
-		{Dates: []Span{yearSpan(1940)}, Links: []Link{link("both", "a batalha"), link("in", "o cerco")}},
-		{Dates: []Span{yearSpan(1800)}, Links: []Link{link("both", "a batalha"), link("out", "a feira")}},
+	link := func(key, anchor string) period.Link { return period.Link{Key: key, Anchor: anchor} }
+	segments := []period.Segment{
+		{Dates: []period.Span{yearSpan(1940)}, Links: []period.Link{link("both", "a batalha"), link("in", "o cerco")}},
+		{Dates: []period.Span{yearSpan(1800)}, Links: []period.Link{link("both", "a batalha"), link("out", "a feira")}},
 	}
-	got := Promises(war, segments, []Link{link("in", "o cerco"), link("alone", "o mapa"),
+	got := Promises(war, segments, []period.Link{link("in", "o cerco"), link("alone", "o mapa"),
 		link("named", "o mapa de 1941")})
 	s := NewScorer()
 	in := NewLinkEvidence(war, segments[0], link("in", "o cerco"), 0.5, 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Check is nil when a can be stored.
+// Check returns an error if a cannot be stored.
 func (a Admission) Check(site partition.Site) error {
 	if err := CheckKey(a.Key, site); err != nil {
 		return err

@@ -1,6 +1,6 @@
 package store
 
-// Clip cuts s to n bytes without leaving half a character.
+// Clip cuts s to at most n bytes without leaving half a character.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s

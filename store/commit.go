@@ -8,9 +8,10 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Tick is the least step of stored times.
+// Tick is the resolution of stored times.
 const Tick = time.Microsecond
 
+// Check returns an error if c is over a limit or cannot be stored.
 func (c Commit) Check(site partition.Site) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }

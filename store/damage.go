@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// DamageError says that a file of the store does not hold what was written to it. It is
-// an ErrDamaged.
+// DamageError reports a file of the store that does not contain what was written to it. It wraps
+// ErrDamaged.
 type DamageError struct {
 	Dir  string // of the store
 	File string // inside it; "" when Pebble names none
 	Why  error
-	// Final says that the store cannot be opened, not even to be mended.
+	// Final means that the store cannot be opened, not even for repair.
 	Final bool
 }
 
@@ -27,7 +27,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s is damaged: %v", file, firstLine(e.Why))
 }
 
-// Unwrap gives the cause, and ErrDamaged.
+// Unwrap returns ErrDamaged and the cause.
 func (e *DamageError) Unwrap() []error { return []error{ErrDamaged, e.Why} }
 
 func firstLine(err error) string {

@@ -1,5 +1,5 @@
-// Package store has the words of one peer's durable state: what a fetch produced (Record,
-// Capture, posts, lists, gaps), what is to be fetched (Admission, Due, Placement), what one
-// fetch changes (Commit), and the errors and caps of all that. Package store/db opens a store,
-// and store/format says how each is kept.
+// Package store defines the types of one peer's durable state. These are the results of a fetch
+// (Record, Capture, posts, lists, gaps), what to fetch (Admission, Due, Placement), the changes of
+// one fetch (Commit), and their errors and limits. Package store/db opens a store. Package
+// store/format describes the rows.
 package store

@@ -6,8 +6,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// File is the Key of m as a file of account; false of what is none: the card of a
-// page, what has no address.
+// File returns the Key of m as a file of account. ok is false for the card of a page, and for media
+// without a URL.
 func (m Media) File(account partition.Key) (partition.Key, bool) {
 	if m.Type == "link" || m.URL == "" {
 		return "", false
@@ -16,7 +16,7 @@ func (m Media) File(account partition.Key) (partition.Key, bool) {
 	return k, err == nil
 }
 
-// Files calls fn for the files that r names, as far as they may be kept.
+// Files calls fn for the files that r names, if they may be stored.
 func (r *Record) Files(fn func(partition.Key)) {
 	if r == nil || r.Deleted || !r.Archived() {
 		return
@@ -28,7 +28,8 @@ func (r *Record) Files(fn func(partition.Key)) {
 	}
 }
 
-// Unhad takes out of r what had fills in: it is no part of what is stored.
+// Unhad removes the media digests from r. Archive.Had fills them in on reading; they are not
+// stored.
 func (r *Record) Unhad() {
 	if slices.ContainsFunc(r.Media, func(m Media) bool { return m.Digest != "" }) {
 		r.Media = slices.Clone(r.Media)

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
+// GapWords returns all values of Gap.What.
 func GapWords() []string {
 	return []string{GapAsked, GapSkipped, GapCut, GapLimited, GapUnreachable, GapExpired, GapIncomplete}
 }
 
-// Check brings g within the caps, or says what is wrong with it.
+// Check cuts g to the limits, or returns an error if g is invalid.
 func (g *Gap) Check() error {
 	g.Reason, g.Source, g.Peer = Clip(g.Reason, MaxHeader), Clip(g.Source, MaxHeader), Clip(g.Peer, MaxHeader)
 	g.From, g.To, g.At = g.From.UTC().Truncate(Tick), g.To.UTC().Truncate(Tick), g.At.UTC().Truncate(Tick)
@@ -30,16 +31,16 @@ func (g *Gap) Check() error {
 	return nil
 }
 
-// Name is what tells g from the other gaps of its Key: bytes, in order of From.
+// Name distinguishes g from the other gaps of its Key. Names sort in order of From.
 func (g *Gap) Name() string { return g.Part() }
 
-// Part is the end of the key of g's row.
+// Part returns the end of the key of g's row.
 func (g *Gap) Part() string {
 	sum := sha256.Sum256([]byte(g.What + "\x00" + string(g.About)))
 	return string(append(TimePart(g.From), sum[:8]...))
 }
 
-// TimePart is t as bytes that sort as time does.
+// TimePart encodes t in bytes that sort in the order of time.
 func TimePart(t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(t.UnixMicro())^1<<63)
 }

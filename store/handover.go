@@ -1,4 +1,4 @@
 package store
 
-// Sent says that r is of a log and tells that a link was sent.
+// Sent reports whether r is a row of a log that says that a link was sent.
 func (r Row) Sent() bool { return len(r.Key) > 0 && r.Key[0] == 'X' && len(r.Value) == 0 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// ErrRow is wrapped by every refusal of a row that another peer sent.
+// ErrRow is wrapped by the error for every refused row of another peer.
 var ErrRow = errors.New("store: refused row")
 
-// Caps of one ImportRows, and of what is made for one.
+// Limits of one ImportRows, and of what is produced for one.
 const (
-	// MaxLogChunkBytes is the most that one row has, key and value, and so the most
-	// that ReadLog and SliceRows answer for any maxBytes up to it.
+	// MaxLogChunkBytes is the maximum size of one row, key and value. So it is also the maximum
+	// that ReadLog and SliceRows return for any maxBytes up to it.
 	MaxLogChunkBytes = MaxRecordBytes + 512<<10
 	MaxImportRows    = 1 << 16
-	MaxImportBytes   = 64 << 20 // of the rows as sent, and again of what they expand to
-	// MaxAhead is by how much the time at which a row says that it was fetched or seen may
-	// be ahead of this peer's clock: the later of two rows wins, so one of next year would
-	// win for a year. Such a row is left out, whoever sends it, and the others are taken: a
-	// sender whose clock is wrong stalls nothing. Repair brings the row when its time has come.
+	MaxImportBytes   = 64 << 20 // of the rows as sent, and separately of their expanded size
+	// MaxAhead is the maximum by which the fetched or seen time of a row may be ahead of this
+	// peer's clock. The later of two rows wins, so a row from next year would win for a year. Such
+	// a row is skipped, whoever sends it, and the others are accepted: a sender with a wrong clock
+	// does not block anything. Repair brings the row when its time has come.
 	MaxAhead = 5 * time.Minute
 )

@@ -8,20 +8,20 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Caps. What a Key, a site or a peer sends is refused above them.
+// Limits. A Key, a site or a message above them is refused.
 const (
 	MaxKeyBytes    = 8 << 10  // of a Key, text
 	MaxSiteBytes   = 1 << 10  // of a Site, text
-	MaxRecordBytes = 3 << 20  // of a Record, as JSON: it fits a message between peers (Record.fit)
-	OldRecordBytes = 16 << 20 // of a Record that an earlier version wrote, or sends; cut when it is read
+	MaxRecordBytes = 3 << 20  // of a Record, as JSON: it fits a message between peers (Record.Fit)
+	OldRecordBytes = 16 << 20 // of a Record that an earlier version wrote or sends; cut on reading
 	MaxReason      = 512      // bytes kept of Due.Reason
 	MaxHeader      = 1 << 10  // bytes kept of an ETag, Last-Modified or digest
 	MaxDepth       = 1 << 20
 	MaxAttempts    = 1 << 20
 )
 
-// CheckKey says why k cannot be a row: callers are expected to have made k at
-// a gate of partition, this is the last line before the disk.
+// CheckKey returns an error if k cannot be a row. Callers normally get k from the parsers of
+// partition; this is the last check before the disk.
 func CheckKey(k partition.Key, site partition.Site) error {
 	switch {
 	case k == "":

@@ -4,5 +4,5 @@ import (
 	"errors"
 )
 
-// ErrClosed is the answer of a Store after Close.
+// ErrClosed is returned by the methods of a Store after Close.
 var ErrClosed = errors.New("store: closed")

@@ -10,28 +10,28 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// MaxOverrides is how many of one Key are kept, the latest.
+// MaxOverrides is the maximum number of stored overrides of one Key, the latest.
 const MaxOverrides = 256
 
-// Override is a person's word on whether an account belongs. All that were ever given
-// of an account are kept, beside its record, by every replica; the last one holds.
+// Override is a person's decision on whether an account belongs. All overrides of an account are
+// stored besides its record, by every replica; the last one is valid.
 type Override struct {
 	V       int           `json:"v"`
 	Key     partition.Key `json:"key"`
-	Verdict string        `json:"verdict"` // in, out, undecided, or "" = the judge's again
-	By      string        `json:"by"`      // who said so
+	Verdict string        `json:"verdict"` // in, out, undecided, or "" = the judge decides again
+	By      string        `json:"by"`      // the person
 	Why     string        `json:"why,omitempty"`
 	At      time.Time     `json:"at"`
-	Peer    string        `json:"peer,omitempty"` // that it was said to
+	Peer    string        `json:"peer,omitempty"` // the peer that received it
 }
 
-// OverrideVersion is the version of the form of an Override (field "v").
+// OverrideVersion is the version of the Override format (field "v").
 const OverrideVersion = 1
 
-// ErrOverride is wrapped by what is wrong with an Override.
+// ErrOverride is wrapped by the error for an invalid Override.
 var ErrOverride = errors.New("not an override")
 
-// Check brings o within the caps, or says what is wrong with it.
+// Check cuts o to the limits, or returns an error if o is invalid.
 func (o *Override) Check() error {
 	o.By, o.Why, o.Peer = Clip(o.By, MaxHeader), Clip(o.Why, MaxHeader), Clip(o.Peer, MaxHeader)
 	o.At = o.At.UTC().Truncate(Tick)
@@ -48,7 +48,7 @@ func (o *Override) Check() error {
 	return nil
 }
 
-// Part is the end of the key of o's row: in order of time.
+// Part returns the end of the key of o's row; parts sort in the order of time.
 func (o *Override) Part() string {
 	sum := sha256.Sum256([]byte(o.Verdict + "\x00" + o.By + "\x00" + o.Why))
 	return string(append(TimePart(o.At), sum[:8]...))

@@ -12,18 +12,18 @@ import (
 // RecordVersion is the version of the Record format (field "v").
 const RecordVersion = 1
 
-// Record is what one fetch produced, with provenance. Its JSON is the line of
-// an export (CLI.md, "Records"). Times are UTC.
+// Record is the result of one fetch, with provenance. Its JSON is one line of an export
+// (docs/formats.md). Times are UTC.
 type Record struct {
 	V         int           `json:"v"`
 	Key       partition.Key `json:"key"`
 	Kind      string        `json:"kind"`           // page, profile, post, edges: KindPage, …
-	Post      string        `json:"post,omitempty"` // of a post: its URI, unique in its Key, the same after an edit
+	Post      string        `json:"post,omitempty"` // URI of a post, unique in Key; edits keep it
 	URL       string        `json:"url"`
 	FetchedAt time.Time     `json:"fetched_at"`
 	Source    string        `json:"source"` // name of the crawler.Source
-	Peer      string        `json:"peer"`   // who fetched it
-	// who brought it here, if that is neither its fetcher nor a replica
+	Peer      string        `json:"peer"`   // the peer that fetched it
+	// the peer that brought it here, if that is neither its fetcher nor a replica
 	Via         string        `json:"via,omitempty"`
 	Status      int           `json:"status"` // HTTP status
 	Digest      string        `json:"digest"` // "sha256:hex" of the decoded body
@@ -31,15 +31,15 @@ type Record struct {
 	Text        string        `json:"text"`
 	Description string        `json:"description,omitempty"` // as declared
 	Author      string        `json:"author,omitempty"`      // as declared; several with commas
-	Canonical   partition.Key `json:"canonical,omitempty"`   // the page that it declares to be a copy of
+	Canonical   partition.Key `json:"canonical,omitempty"`   // it declares itself a copy of this
 	Lang        string        `json:"lang,omitempty"`        // BCP 47; "und" or "" unknown
 	Place       *Place        `json:"place,omitempty"`
-	// the days that the text speaks of, at most MaxPeriod, in order
+	// the days that the text is about, at most MaxPeriod, in order
 	Period []Interval `json:"period,omitempty"`
 	Copies string     `json:"copies,omitempty"` // fingerprint of the text, see Fingerprint
 	// whether it belongs to the collected community; accounts only
 	Verdict     *Verdict      `json:"verdict,omitempty"`
-	Declared    []string      `json:"declared,omitempty"` // where it says it is, as text: geo metadata, addresses
+	Declared    []string      `json:"declared,omitempty"` // geo metadata, addresses, as text
 	PublishedAt *time.Time    `json:"published_at,omitempty"`
 	Links       []Link        `json:"links,omitempty"`
 	ETag        string        `json:"etag,omitempty"`
@@ -47,44 +47,44 @@ type Record struct {
 	MediaType   string        `json:"media_type,omitempty"`
 	Size        int64         `json:"size,omitempty"`      // of kind media: bytes of the file
 	Redirect    partition.Key `json:"redirect,omitempty"`  // where a 3xx points
-	NoIndex     bool          `json:"noindex,omitempty"`   // robots: Text is empty and the record is not indexed
-	NoArchive   bool          `json:"noarchive,omitempty"` // robots: neither its body nor its versions are kept
-	// links or text are left out: it would be over MaxRecordBytes
+	NoIndex     bool          `json:"noindex,omitempty"`   // robots: no Text, not indexed
+	NoArchive   bool          `json:"noarchive,omitempty"` // robots: no body or version is stored
+	// links or text are missing, because the record would exceed MaxRecordBytes
 	Cut bool            `json:"cut,omitempty"`
 	Raw json.RawMessage `json:"raw,omitempty"` // the source's own object, for social sources
 
-	// Deleted: the post is gone at its service. Text, media and earlier versions are
-	// gone here too; what stays says that there was one: Key, Kind, Post, URL, By,
-	// PublishedAt, and by FetchedAt, Source, Peer, Status and Reason how that is known.
+	// Deleted means that the service no longer has the post. Text, media and earlier versions are
+	// deleted here too. Key, Kind, Post, URL, By and PublishedAt stay, to say that there was a
+	// post. FetchedAt, Source, Peer, Status and Reason say how the deletion is known.
 	Deleted bool   `json:"deleted,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 
-	// Of social sources, all optional; see Social.
+	// For social sources, all optional; see Social.
 	Social
 
-	// Edits are the earlier versions of a post, the latest first. They are the
-	// store's to fill in: what a Commit says here is not looked at.
+	// Edits are the earlier versions of a post, the latest first. The store fills them in and
+	// ignores them in a Commit.
 	Edits []Edit `json:"edits,omitempty"`
 
-	// Edges and Walks are what is kept of a list, in an export that asks for them
-	// and in `show`; they are no part of what is stored as the record.
+	// Edges and Walks are the stored data of a list, in `show` and in an export that requests them.
+	// They are not stored as part of the record.
 	Edges []Edge `json:"edges,omitempty"`
 	Walks []Walk `json:"walks,omitempty"`
-	Gap   *Gap   `json:"gap,omitempty"` // of kind KindGap, in an export alone
+	Gap   *Gap   `json:"gap,omitempty"` // of kind KindGap, only in an export
 
-	// Captures are the visits to Key that are kept (Store.Captures), in an export
-	// that asks for them; they are no part of what is stored as the record.
+	// Captures are the stored visits to Key (Archive.Captures), in an export that requests them.
+	// They are not stored as part of the record.
 	Captures []Capture `json:"captures,omitempty"`
 }
 
-// Fit is r as JSON of at most MaxRecordBytes, and what that has of it: of too
-// large a record its links go, from the end, then text, then the source's own
-// object. So no record is too large for a message, whoever made it; an error is
-// one of JSON, or of a record that is too large without all that.
+// Fit returns r as JSON of at most MaxRecordBytes, and the Record in that JSON. A record that is
+// too large loses its links, from the end, then text, then the source's own object. So every record
+// fits into a message. The error is one of JSON, or says that the record is too large even without
+// all these.
 func (r *Record) Fit() (Record, []byte, error) { return r.FitTo(MaxRecordBytes) }
 
-// FitTo is fit for at most limit bytes. What a source brings of its own goes
-// first where a text is meant to be small.
+// FitTo is like Fit for at most limit bytes. For a small limit, the source's own object is removed
+// first.
 func (r *Record) FitTo(limit int) (Record, []byte, error) {
 	out := *r
 	out.Unload()
@@ -116,11 +116,10 @@ func (r *Record) FitTo(limit int) (Record, []byte, error) {
 	}
 }
 
-// Unload takes out what is no part of what is stored as a record.
+// Unload removes the fields that are not stored in a record.
 func (r *Record) Unload() { r.Captures, r.Edges, r.Walks, r.Gap = nil, nil, nil, nil }
 
-// halve shortens the lists of what is said beside the text; false when there is
-// nothing left of them.
+// halve shortens the lists of data besides the text. It returns false when they are empty.
 func (s *Social) halve() bool {
 	left := len(s.Mentions) + len(s.Media) + len(s.Tags) + len(s.Fields) + len(s.Choices) + len(s.Flags) + max(
 		len(s.Counts)-maxCounts, 0)
@@ -132,11 +131,10 @@ func (s *Social) halve() bool {
 	return left > 0
 }
 
-// maxCounts is how many figures a service may give of one thing.
+// maxCounts is the maximum number of figures that a service may give about one record.
 const maxCounts = 64
 
-// PlainJSON is JSON without the escapes that HTML would need: they sextuple a
-// text of nothing but brackets.
+// PlainJSON returns JSON without HTML escapes, which make a text of brackets six times as long.
 func PlainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -145,14 +143,14 @@ func PlainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Merged says whether r is found under another Key: its page declares itself a
-// copy of one of the same domain. (Of another domain, only that page could say.)
+// Merged reports whether r is found under another Key, because its page declares itself a copy of a
+// page of the same domain. (For another domain, only the original page could say so.)
 func (r *Record) Merged() bool {
 	return r.Canonical != "" && r.Canonical != r.Key &&
 		partition.Domain(r.Canonical.Host()) == partition.Domain(r.Key.Host())
 }
 
-// Place is where a record is from.
+// Place is the location that a record belongs to.
 type Place struct {
 	Name       string  `json:"name"`
 	Country    string  `json:"country"` // ISO 3166-1 alpha-2
@@ -166,8 +164,8 @@ type Link struct {
 	Key      partition.Key `json:"key"`
 	Anchor   string        `json:"anchor,omitempty"`
 	Rel      string        `json:"rel,omitempty"`      // space-separated, lower case
-	NoFollow bool          `json:"nofollow,omitempty"` // kept, not admitted
+	NoFollow bool          `json:"nofollow,omitempty"` // stored, but not admitted
 	Lang     string        `json:"hreflang,omitempty"` // of the other page, as declared
-	// when the other page changed last, as a sitemap or a feed declares
+	// when the other page last changed, as a sitemap or feed declares
 	Modified *time.Time `json:"lastmod,omitempty"`
 }

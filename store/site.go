@@ -5,20 +5,22 @@ import (
 	"fmt"
 )
 
-// Caps of a Site's state.
+// Limits of a Site's state.
 const (
 	MaxRobotsBytes = 500 << 10 // of a robots.txt, RFC 9309 section 2.5
-	MaxOrigins     = 16        // robots.txt kept for a site
+	MaxOrigins     = 16        // stored robots.txt of a site
 	MaxSiteRow     = 2 * MaxOrigins * MaxRobotsBytes
 	MaxPaceRow     = 128 << 10 // of a pace without its robots.txt, as JSON
 	maxStopped     = 1 << 10   // bytes of Site.Stopped
-	MaxSiteRobots  = 5 << 19   // bytes of a site's robots.txt together, so that it fits a message between peers
+	MaxSiteRobots  = 5 << 19   // all robots.txt of a site together, to fit a message
 	MaxStops       = 64        // words in Site.Stops
 	maxStopWord    = 64        // bytes of one
 	MaxHints       = 64        // bytes of Site.Hints
 )
 
+// Check returns an error if st is over a limit.
 func (st Site) Check() error {
+	// Check returns an error if st is over a limit.
 	var errs []error
 	if len(st.Site) > MaxSiteBytes {
 		errs = append(errs, fmt.Errorf("site of %d bytes, at most %d", len(st.Site), MaxSiteBytes))

@@ -4,5 +4,5 @@ import (
 	"errors"
 )
 
-// ErrDamaged says that a file of the trash is not as it was written.
+// ErrDamaged means that a file does not contain what was written to it.
 var ErrDamaged = errors.New("store: damaged file")

@@ -8,11 +8,11 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Writer is the Key of the account that wrote r.
+// Writer returns the Key of the account that wrote r.
 func (r *Record) Writer() partition.Key { return cmp.Or(r.By, r.Key) }
 
-// Says reports whether r, which is kept of a post, says what o, which was fetched later, says, as far as readers see:
-// there is no need to keep o. Neither is changed.
+// Says reports whether o, a later fetch, shows readers nothing that r, the stored post, does not
+// show. Then there is no need to store o. It changes neither.
 func (r *Record) Says(o *Record) bool {
 	switch {
 	case r.Deleted || o.Deleted:
@@ -28,7 +28,7 @@ func (r *Record) Says(o *Record) bool {
 		other = *o.EditedAt
 	}
 	if at.After(other) {
-		return true // o is of before the edit
+		return true // o is from before the edit
 	}
 	return r.Text == o.Text && r.Warning == o.Warning && at.Equal(other) &&
 		slices.EqualFunc(r.Media, o.Media, func(a, b Media) bool { return a.URL == b.URL && a.Alt == b.Alt })

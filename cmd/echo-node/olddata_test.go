@@ -24,9 +24,9 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// What a peer of an older program kept is there with the program of today: each record, post, edge, capture,
-// override and outbox row, after every time that the directory is opened. testdata/olddata/README.md says how it
-// was made.
+// The present program opens the data directory of an older program. Each record, post, edge,
+// capture, override and outbox row is still there, every time the directory is opened.
+// testdata/olddata/README.md says how the directory was made.
 func TestAnOldDataDirectoryOpens(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, dir)
@@ -46,12 +46,13 @@ func TestAnOldDataDirectoryOpens(t *testing.T) {
 	}
 }
 
-// A whole peer runs on such a directory: it exports what the older program did, and hands over the links that it
-// kept for a peer that was away, as soon as that one is there, which has an old directory too.
+// A whole peer runs on such a directory. It exports the same as the older program. It also sends
+// the links that it kept for an absent peer as soon as that peer, which has an old directory too,
+// is there.
 func TestAPeerRunsOnAnOldDataDirectory(t *testing.T) {
 	dir := t.TempDir()
 	unpack(t, dir)
-	hour := (time.Now().Hour() + 12) % 24 // nothing is fetched: what is held stays as it was
+	hour := (time.Now().Hour() + 12) % 24 // nothing is fetched, so the stored data stays as it was
 	args := []string{"--leave", "0s", "--orphan-after", "24h", "--hours", fmt.Sprintf("%02d-%02d", hour, (hour+1)%24),
 		"--listen", "/ip4/127.0.0.1/tcp/0", "--allow-net", "127.76.0.0/16"}
 	a := startProcess(t, dir, "a", args...)
@@ -94,7 +95,7 @@ func TestAPeerRunsOnAnOldDataDirectory(t *testing.T) {
 	}
 }
 
-// unpack has the two data directories in dir.
+// unpack unpacks the two data directories into dir.
 func unpack(t *testing.T, dir string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "olddata", "olddata.tar.zst"))
@@ -129,7 +130,7 @@ func unpack(t *testing.T, dir string) {
 	}
 }
 
-// linesOf are the lines of a list that the older program made.
+// linesOf returns the lines of a list that the older program made.
 func linesOf(t *testing.T, name string) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "olddata", name+".jsonl.gz"))
@@ -148,7 +149,7 @@ func linesOf(t *testing.T, name string) []string {
 	return lines(string(b))
 }
 
-// kinds counts lines of a list by what they are of.
+// kinds counts the lines of a list by kind.
 func kinds(list []string) map[string]int {
 	n := map[string]int{}
 	for _, line := range list {
@@ -158,7 +159,7 @@ func kinds(list []string) map[string]int {
 	return n
 }
 
-// compareLines wants the same lines, whatever their order.
+// compareLines fails unless got and want have the same lines, in any order.
 func compareLines(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
@@ -175,7 +176,7 @@ func compareLines(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// holding writes what the store of a data directory holds, one JSON object a line, in order.
+// holding writes everything in the store of a data directory, one JSON object a line, in order.
 func holding(dir string, w io.Writer) error {
 	s, err := db.Open(filepath.Join(dir, "store"), store.Options{})
 	if err != nil {
@@ -189,14 +190,14 @@ func holding(dir string, w io.Writer) error {
 	return errors.Join(l.err, s.Close())
 }
 
-// lister remembers the first error.
+// lister writes lines and remembers the first error.
 type lister struct {
 	s   *db.Store
 	enc *json.Encoder
 	err error
 }
 
-// line writes one object: what it is, and itself.
+// line writes one object: its kind and the value.
 func (l *lister) line(what string, v any) {
 	if l.err == nil {
 		l.err = l.enc.Encode(map[string]any{what: v})
@@ -209,7 +210,7 @@ func (l *lister) failed(err error) {
 	}
 }
 
-// each is a function that writes what it is given.
+// each returns a function that writes its arguments as lines.
 func each[T any](l *lister, what string) func(T) (bool, error) {
 	return func(v T) (bool, error) {
 		l.line(what, v)
@@ -217,7 +218,7 @@ func each[T any](l *lister, what string) func(T) (bool, error) {
 	}
 }
 
-// slice lists the rows of one slice, with what belongs to each of its keys.
+// slice lists the rows of one slice, and everything that belongs to its keys.
 func (l *lister) slice(sl partition.Slice) {
 	tables := map[string]int{}
 	var keys []partition.Key
@@ -251,7 +252,7 @@ func (l *lister) slice(sl partition.Slice) {
 	}
 }
 
-// key lists what a key has beside its record.
+// key lists what a key has besides its record.
 func (l *lister) key(sl partition.Slice, k partition.Key) {
 	due, err := l.s.Queue.DueIn(sl, k)
 	l.failed(err)
@@ -273,7 +274,7 @@ func (l *lister) key(sl partition.Slice, k partition.Key) {
 	}
 }
 
-// outbox lists the links that other slices still have to be told of.
+// outbox lists the links that were not sent to other slices yet.
 func (l *lister) outbox() {
 	for from := uint64(0); ; {
 		rows, reached, err := l.s.Queue.Outbox(from, 1000, func(partition.Slice) bool { return true })

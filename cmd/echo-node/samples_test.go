@@ -16,10 +16,10 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 )
 
-// sampleLine is a line of a document that runs echo-node.
+// sampleLine matches a line of a document that runs echo-node.
 var sampleLine = regexp.MustCompile(`^    ((?:echo '.*' \| )?\./echo-node .*)$`)
 
-// samplesOf are the commands in a document, in order, of one section of it or of all ("").
+// samplesOf returns the commands of a document in order, from one section or from all ("").
 func samplesOf(t *testing.T, document, section string) []string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(document)))
@@ -39,16 +39,16 @@ func samplesOf(t *testing.T, document, section string) []string {
 	return all
 }
 
-// reader does what a reader of a document does: runs its commands, in a directory of their own.
+// reader acts like a reader of a document: it runs the commands in a directory of its own.
 type reader struct {
 	t       *testing.T
 	dir     string
-	replace *strings.Replacer // what loopback demands
+	replace *strings.Replacer // changes that loopback requires
 	env     []string
 	peers   []*exec.Cmd
 }
 
-// command is one sample, as a shell runs it.
+// command returns one sample as a shell command, and its output.
 func (r *reader) command(sample string) (*exec.Cmd, *bytes.Buffer) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(r.t.Context(), "sh", "-c", "exec 2>&1; "+r.replace.Replace(sample))
@@ -56,7 +56,7 @@ func (r *reader) command(sample string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &said
 }
 
-// peer runs a sample that goes on until it is interrupted.
+// peer starts a sample that runs until it is interrupted.
 func (r *reader) peer(sample string) {
 	r.t.Helper()
 	cmd, said := r.command("exec " + sample)
@@ -75,7 +75,7 @@ func (r *reader) peer(sample string) {
 	r.peers = append(r.peers, cmd)
 }
 
-// answers runs a sample until it ends well and says what is wanted.
+// answers repeats a sample until it succeeds and prints want.
 func (r *reader) answers(sample, want string) {
 	r.t.Helper()
 	if err := waits(sample, func() error {
@@ -93,7 +93,7 @@ func (r *reader) answers(sample, want string) {
 	}
 }
 
-// watches runs a sample that prints again and again, and interrupts it.
+// watches runs a sample that prints repeatedly, and interrupts it.
 func (r *reader) watches(sample string) {
 	r.t.Helper()
 	cmd, said := r.command("exec " + sample)
@@ -107,8 +107,8 @@ func (r *reader) watches(sample string) {
 	}
 }
 
-// The samples of README and of docs/search.md are run as they are written, but for the addresses: sites of the
-// world stand for those of the samples, and free ports for theirs.
+// The samples of README and docs/search.md run as they are written, except for the addresses. Test
+// sites and free ports replace those of the samples.
 func TestSamplesOfTheDocuments(t *testing.T) {
 	world := crawltest.NewWorld(crawltest.Options{Seed: 5, Sites: 4, Pages: 4, Words: 60, Prefix: "127.75"})
 	if err := world.Start(); err != nil {
@@ -142,7 +142,7 @@ func TestSamplesOfTheDocuments(t *testing.T) {
 		case verb == "run" && len(r.peers) == 0:
 			r.peer(sample)
 			r.answers("./echo-node status --api 127.0.0.1:7701", "slices")
-			r.answers("test -s a/addrs", "") // a person waits for the log
+			r.answers("test -s a/addrs", "") // like a person who waits for the log
 		case verb == "run":
 			r.peer(sample)
 			r.answers("./echo-node status --api 127.0.0.1:7701", "(2 peers)")
@@ -187,7 +187,7 @@ func TestSamplesOfTheDocuments(t *testing.T) {
 	}
 }
 
-// ofSearch runs the samples of docs/search.md, which ask the peer at api.
+// ofSearch runs the samples of docs/search.md, which send requests to the peer at api.
 func (r *reader) ofSearch(api string) {
 	for name, text := range map[string]string{
 		"messages.tsv":   "1\to comboio para o Porto está atrasado\n2\to comboio para o Porto está atrasado\n",

@@ -8,8 +8,8 @@ import (
 	"github.com/echo-node/echo-node/node/api/session"
 )
 
-// needsToken tells whether r needs the token: to read where reading is not open, to change
-// anything, and from a browser that does not say which page a request is from.
+// needsToken reports whether r needs the token. Reading needs it where reading is not open. Every
+// change needs it. A browser also needs it when it does not send Sec-Fetch-Site.
 func (s *Server) needsToken(r *http.Request) bool {
 	switch {
 	case free(r):
@@ -22,7 +22,7 @@ func (s *Server) needsToken(r *http.Request) bool {
 	return r.Header.Get(fetchSite) == "" && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// login is POST /login: the form's token becomes a cookie.
+// login handles POST /login: it checks the form's token and sets the session cookie.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	a, now := s.auth, time.Now()
 	if a.None() {
@@ -48,13 +48,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// LoginPath is the path of a link that logs a browser in once, within an hour; the one
-// given before is void. Whoever opens it first may do what the token allows.
+// LoginPath returns the path of a link that logs a browser in once, within an hour. It invalidates
+// the previous link. The first person to open the link may do what the token allows.
 func (s *Server) LoginPath() string {
 	return "/login?code=" + s.auth.NewCode(time.Now())
 }
 
-// loginPage is GET /login: the page that asks for the token, or a link with a code.
+// loginPage handles GET /login: it shows the page that asks for the token, or logs in by a code.
 func (s *Server) loginPage(ui http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		code := r.URL.Query().Get("code")
@@ -78,7 +78,7 @@ func (s *Server) loginPage(ui http.Handler) http.HandlerFunc {
 	}
 }
 
-// logout is POST /logout.
+// logout handles POST /logout: it deletes the session cookie.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	s.auth.SetCookie(w, r, "", -time.Second)
 	http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -10,15 +10,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Caps of what `show` has of one Key.
+// Limits of an account summary.
 const (
 	shownPosts = 10
 	shownGaps  = 10
 	maxCounted = 50_000 // posts and accounts that are counted, each
 )
 
-// AccountSummary is what is kept of an account, a list or a timeline beside its record;
-// nil of Keys that have no such.
+// AccountSummary returns what this peer stores of an account, a list or a timeline besides its
+// record. It returns nil for a Key of another kind.
 func (en *Engine) AccountSummary(sl partition.Slice, k partition.Key) (*api.AccountSummary, error) {
 	switch k.Kind() {
 	case partition.KindPage, partition.KindFeed, partition.KindMedia, partition.KindFile, partition.KindAddress,
@@ -61,6 +61,7 @@ func (en *Engine) AccountSummary(sl partition.Slice, k partition.Key) (*api.Acco
 	return h, err
 }
 
+// newest keeps only the latest shownPosts of h.Latest, newest first.
 func newest(h *api.AccountSummary) {
 	at := func(r store.Record) int64 {
 		if r.PublishedAt != nil {
@@ -72,6 +73,8 @@ func newest(h *api.AccountSummary) {
 	h.Latest = h.Latest[:min(len(h.Latest), shownPosts)]
 }
 
+// listSummary counts the walks and edges of list, and appends the result to h.Lists. It appends
+// nothing when the list was never walked.
 func (en *Engine) listSummary(sl partition.Slice, list partition.Key, h *api.AccountSummary) error {
 	x := api.ListSummary{List: list}
 	err := en.o.Store.Accounts.Walks(sl, list, func(w store.Walk) (bool, error) {
@@ -96,10 +99,10 @@ func (en *Engine) listSummary(sl partition.Slice, list partition.Key, h *api.Acc
 	return err
 }
 
-// errEnough ends an export that has as much as was asked for.
+// errEnough ends an export or a scan that has as much as its caller needs.
 var errEnough = errors.New("enough")
 
-// Gaps is the ledger of the whole swarm, as far as it fits into q.Limit.
+// Gaps returns up to q.Limit gaps of the whole swarm, and a cursor to the next ones.
 func (en *Engine) Gaps(ctx context.Context, q api.GapQuery) (api.GapAnswer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,27 +16,26 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// Copies across peers. Each text stands, in the index of the owner of its slice, in the
-// buckets in which it can meet its copies. Who wants the copies of a text (circle.go)
-// asks the owners of all slices, as for a query, with its print; each compares what
-// stands in the same buckets, as the store has it now, and answers with the prints of
-// the copies, whose copies are asked for in turn.
+// Copies across peers. The index of a slice's owner puts each text into the buckets in which it can
+// meet its copies. A peer that looks for the copies of a text (duplicates.go) sends its fingerprint
+// to the owners of all slices, as for a query. Each owner compares it with the texts in the same
+// buckets, as its store has them now. Its response has the fingerprints of the copies, and the peer
+// then asks for the copies of these.
 //
-// So a bucket is in as many parts as there are owners, instead of having one of its
-// own. A page costs no message, no row beside its record, and nothing to undo: what is
-// deleted, noindex or changed is not found any more from then on, what survives the
-// loss of a peer is found by whoever has it then, and what a slice's replicas made
-// apart cannot differ in what they say of copies. The price is that a question goes to
-// all owners, as each query does.
+// So each bucket is divided among all owners instead of having one owner of its own. A page costs
+// no message, no row besides its record, and nothing to undo: a page that is deleted, changed or
+// turns noindex is no longer found. What survives the loss of a peer is found at the peer that has
+// it then. Replicas of a slice cannot differ in what they say about copies. The price is that a
+// request goes to all owners, as each query does.
 
 const (
-	maxHunted    = 32      // prints of one question; at most duplicates.MaxAsked in all
-	maxFoundText = 2 << 20 // bytes of prints of one answer
+	maxHunted    = 32      // fingerprints of one request; at most duplicates.MaxAsked in all
+	maxFoundText = 2 << 20 // bytes of fingerprints of one response
 )
 
-// fingerprintOf is by what r meets its copies, with all its words and without a name;
-// or why there are none. It is a function of the record alone: what decides here
-// is part of index.Options.PrintVersion.
+// fingerprintOf returns the fingerprint by which r meets its copies, with all its words and without
+// an ID. When r cannot have copies, why gives the reason. The result depends on the record alone. A
+// change of these rules needs a new FingerprintVersion.
 func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
 	text := r.Text
 	switch {
@@ -62,10 +61,10 @@ func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
 	return p, ""
 }
 
-// FingerprintVersion is that of what printOf and indexPrint make of a record.
+// FingerprintVersion is the version of the results of fingerprintOf and IndexFingerprint.
 const FingerprintVersion = duplicates.PrintVersion<<8 | 1
 
-// IndexFingerprint is r's print as the index has it.
+// IndexFingerprint returns r's fingerprint in the form that the index stores.
 func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
 	p, why := fingerprintOf(r)
 	if why != "" {
@@ -79,7 +78,8 @@ func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
 	return out
 }
 
-// ServeCopies answers for the asked slices that are held here, and names the others.
+// ServeCopies answers for the requested slices that this peer holds, and lists the others as
+// missing.
 func (en *Engine) ServeCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAnswer, error) {
 	if w.Zone != 0 {
 		return en.serveZoneCopies(ctx, w)
@@ -110,8 +110,8 @@ func (en *Engine) ServeCopies(ctx context.Context, w *wire.Copies) (*wire.Copies
 	return a, nil
 }
 
-// serveNamed answers with the print of the record or the post that is asked for by
-// name, if it is here.
+// serveNamed adds the fingerprint of the record or post that the request names, if this peer has
+// it.
 func (en *Engine) serveNamed(w *wire.Copies, held []partition.Slice,
 	a *wire.CopiesAnswer) error {
 	k, err := partition.KeyFromWire(w.Key)
@@ -138,7 +138,7 @@ func (en *Engine) serveNamed(w *wire.Copies, held []partition.Slice,
 	return nil
 }
 
-// textOf is the record of k or, of a post, that one, and the slice that it is in.
+// textOf returns the record of k, or the named post of it, and the slice that contains it.
 func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.Slice, error) {
 	if post != "" {
 		return en.o.Store.Accounts.Post(k, post)
@@ -146,8 +146,8 @@ func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.
 	return en.o.Store.Archive.Find(k)
 }
 
-// serveMeeting answers with the copies of prints in the slices held here. Of texts
-// that are equal the first has its words; those of the others are the same.
+// serveMeeting answers with the copies of prints in the slices that this peer holds. Of several
+// equal texts, only the first carries its words; the others have the same ones.
 func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice,
 	a *wire.CopiesAnswer) error {
 	asked := make([]duplicates.Print, len(prints))
@@ -190,7 +190,7 @@ func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []part
 	return err
 }
 
-// bucketsOf are where p is looked for.
+// bucketsOf returns the buckets in which copies of p can be.
 func bucketsOf(p duplicates.Print) (out []index.Meeting) {
 	near := func(bits uint64) bool { return duplicates.Distance(bits, p.Bits) <= duplicates.DefaultDistance }
 	for _, b := range (duplicates.Options{}).Buckets(nil, p) {
@@ -203,6 +203,7 @@ func bucketsOf(p duplicates.Print) (out []index.Meeting) {
 	return out
 }
 
+// meetsOne reports whether p is a copy of at least one of asked.
 func meetsOne(asked []duplicates.Print, p duplicates.Print) bool {
 	for i := range asked {
 		if _, ok := (duplicates.Options{}).Meets(asked[i], p); ok {
@@ -212,10 +213,10 @@ func meetsOne(asked []duplicates.Print, p duplicates.Print) bool {
 	return false
 }
 
-// clipped is the first most bytes of s at most, in whole runes.
+// clipped returns at most the first most bytes of s, in whole runes.
 func clipped(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
-// wireCopy is what is said of a text beside its print.
+// wireCopy returns what a response says about a text besides its fingerprint.
 func wireCopy(r *store.Record, sl partition.Slice) *wire.Copy {
 	c := &wire.Copy{Key: string(r.Key), Post: r.Post, Slice: call.SliceOn(sl), Title: clipped(r.Title, wire.MaxText),
 		Peer: r.Peer, FetchedMs: r.FetchedAt.UnixMilli()}

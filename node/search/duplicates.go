@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// hunt asks all peers for texts, several times over.
+// hunt asks all peers for texts, in several rounds.
 type hunt struct {
 	*fanout
 	until time.Time
@@ -25,14 +25,14 @@ type hunt struct {
 
 func (en *Engine) newHunt(until time.Time) *hunt { return &hunt{fanout: en.newFanout(), until: until} }
 
-// found is one text of an answer; its print has a name, and none of that no words.
+// found is one text of a response. Its fingerprint has an ID only if the response has a Print.
 type found struct {
 	*wire.Copy
 	key         partition.Key
 	fingerprint duplicates.Print
 }
 
-// textName is what tells a text from all others, and orders those of one time.
+// textName returns the unique name of a text. It also orders texts of the same time.
 func textName(k partition.Key, post string) string {
 	if post == "" {
 		return string(k)
@@ -40,8 +40,8 @@ func textName(k partition.Key, post string) string {
 	return string(k) + " " + post
 }
 
-// ask puts w to everybody, and gives what was found in order of name. A slice that was not
-// answered for is asked about again, as it may be in the index by then.
+// ask sends w to all peers and returns the texts of their responses, ordered by name. It asks again
+// about slices that were missing earlier, because they may be in the index by now.
 func (h *hunt) ask(ctx context.Context, w *wire.Copies) []found {
 	h.found = nil
 	send := func(ctx context.Context, q question) (*wire.CopiesAnswer, error) {
@@ -56,6 +56,7 @@ func (h *hunt) ask(ctx context.Context, w *wire.Copies) []found {
 	return h.found
 }
 
+// send asks one peer, which may be this peer itself.
 func (h *hunt) send(ctx context.Context, peer string, q *wire.Copies) (*wire.CopiesAnswer, error) {
 	if peer == h.en.o.ID {
 		return h.en.ServeCopies(ctx, q)
@@ -70,8 +71,8 @@ func (h *hunt) send(ctx context.Context, peer string, q *wire.Copies) (*wire.Cop
 	return nil, call.ErrForeign
 }
 
-// take checks one peer's answer, which may speak of nothing but the slices it was
-// asked for (I8). h.mu is held.
+// take checks one peer's response. It may only contain texts of the slices that the request named
+// (I8). h.mu is held.
 func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 	s, err := q.scope(a.Missing)
 	if err != nil {
@@ -110,9 +111,10 @@ func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 	return nil
 }
 
-// Copies is the group of texts, of the whole swarm, that the record of k, or that post
-// of it, is in. Of a page that declares itself a copy of another of its domain it is
-// the other's. ErrNotFound: nobody has it; ErrUnavailable: who may have it is missing.
+// Copies returns the group of copies, in the whole swarm, that contains the record of k or the
+// named post of it. For a page that declares itself a copy of another page of its domain, it
+// returns the group of that other page. It returns ErrNotFound when no peer has the text, and
+// ErrUnavailable when a peer that may have it is missing.
 func (en *Engine) Copies(ctx context.Context, k partition.Key, post string) (api.CopyGroup, error) {
 	start := time.Now()
 	h := en.newHunt(start.Add(en.o.Timeout))
@@ -156,8 +158,8 @@ func (h *hunt) named(ctx context.Context, k partition.Key, post string) (found, 
 	return found{}, fmt.Errorf("%w: no record of %s", api.ErrNotFound, textName(k, post))
 }
 
-// around asks for the copies of c's texts until there are no more, and notes who they
-// are in by.
+// around asks for the copies of c's texts until there are no more. It puts each text into by, under
+// its name.
 func (h *hunt) around(ctx context.Context, c *duplicates.Circle, by map[string]found) {
 	for next := c.Next(maxHunted); len(next) > 0; next = c.Next(maxHunted) {
 		w := &wire.Copies{}
@@ -175,7 +177,7 @@ func (h *hunt) around(ctx context.Context, c *duplicates.Circle, by map[string]f
 	}
 }
 
-// groupOf is the group that id is in, with what is known of its members.
+// groupOf returns the name of the group that contains id, and the members of that group.
 func groupOf(groups []duplicates.Group, id string, by map[string]found) (name string, out []api.GroupMember) {
 	out = []api.GroupMember{}
 	for _, g := range groups {

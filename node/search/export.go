@@ -19,11 +19,10 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// Export calls fn for every record of the swarm after the cursor, and returns
-// who is missing. Records come in store order (slice, site, Key), whoever holds
-// them, and a cursor is the place of the last: what was given stays given, and
-// what is still to come comes, when slices change hands between two exports or in
-// one. An error of fn ends it.
+// Export calls fn for every record of the swarm after the cursor, and returns the peers that are
+// missing. Records come in store order (slice, site, Key), independent of the peer that holds them.
+// A cursor is the place of the last record. When slices change hands between two exports or during
+// one, no record comes twice and none is left out. An error of fn ends the export.
 func (en *Engine) Export(ctx context.Context, e api.Export,
 	fn func(rec store.Record, cursor string) error) ([]api.Missing, error) {
 	after, err := en.spotOf(e.Cursor)
@@ -51,46 +50,48 @@ func (en *Engine) Export(ctx context.Context, e api.Export,
 	return x.missed(ctx), err
 }
 
-// exporter is one export under way. It reads all members at once, each in store order, and
-// knows how far the owners of each slice gave all that is in it: what changed hands between
-// two pages is asked for again, so that no record falls between an old owner and a new one.
+// exporter is one running export. It reads all members at once, each in store order. It knows how
+// far the owners of each slice have returned all its records. When a slice changes hands between
+// two pages, the exporter asks for it again, so no record is lost between an old owner and a new
+// one.
 type exporter struct {
 	en *Engine
 	e  api.Export
 	fn func(rec store.Record, cursor string) error
 
 	open    map[string]*shelf
-	failed  map[string]error // by peer: it gave no answer, or one that is none
+	failed  map[string]error // by peer: it did not respond, or its response was invalid
 	given   map[partition.Slice]*given
-	slices  []partition.Slice    // of this zone, in order, that are not all given yet
-	missing map[string]*absentee // by who owns the slices that are not given
+	slices  []partition.Slice    // of this zone, in order; those not complete yet
+	missing map[string]*absentee // by the owner of slices that are missing
 	waits   int
 
-	key      spot // whose captures are at hand
+	key      spot // the Key that captures belong to
 	captures []store.Capture
 }
 
-// absentee is an owner of slices that are not given, and why the last was not.
+// absentee is an owner of missing slices, and why the last of them is missing.
 type absentee struct {
 	slices int
 	why    error
 }
 
-// given is how far the owners of a slice gave all that is in it.
+// given is how far the owners of a slice have returned all its records.
 type given struct {
 	to    spot
 	whole bool // to its end
-	alone bool // it was read from its owner alone: what the shelves have of it is no news
+	alone bool // it was read from its owner alone, so items of it on the shelves are ignored
 }
 
-// A slice whose owner says that it is not its own, or has no whole copy of it yet, is asked
-// for again after exportWait; an export waits exportWaits times in all, then such slices are
-// missing.
+// When an owner says that a slice is not its own, or that its copy is not whole yet, the exporter
+// asks again after exportWait. An export waits at most exportWaits times in all; after that such
+// slices are missing.
 const (
 	exportWait  = 250 * time.Millisecond
 	exportWaits = 40
 )
 
+// begin opens a shelf for each member, and lists the slices from after on.
 func (x *exporter) begin(after spot) {
 	for _, m := range x.en.swarm.Members().Members() {
 		if !x.e.Local || m.ID == x.en.o.ID {
@@ -108,12 +109,13 @@ func (x *exporter) begin(after spot) {
 	x.given[after.in] = &given{to: after}
 }
 
+// shelf returns a shelf of peer's records after the given place.
 func (x *exporter) shelf(peer string, after spot) *shelf {
 	return &shelf{en: x.en, peer: peer, after: after, covers: x.covers,
 		captures: x.e.Captures, items: withItems(x.e.Kind), only: onlyOf(x.e.Kind)}
 }
 
-// run gives all that there is.
+// run passes all records to x.fn.
 func (x *exporter) run(ctx context.Context) error {
 	for {
 		for id, s := range x.open {
@@ -144,7 +146,8 @@ func (x *exporter) run(ctx context.Context) error {
 	}
 }
 
-// give hands one item on; captures come before the record of their Key, and go with it.
+// give passes one item to x.fn. Captures come before the record of their Key and are attached to
+// it.
 func (x *exporter) give(item shelved) error {
 	if whole := (spot{in: item.in, key: item.key}); whole != x.key {
 		x.key, x.captures = whole, nil
@@ -159,7 +162,7 @@ func (x *exporter) give(item shelved) error {
 	return x.fn(item.record, item.cursor())
 }
 
-// of is how far s is given.
+// of returns how far s was read.
 func (x *exporter) of(s partition.Slice) *given {
 	if x.given[s] == nil {
 		x.given[s] = &given{}
@@ -167,8 +170,8 @@ func (x *exporter) of(s partition.Slice) *given {
 	return x.given[s]
 }
 
-// covers notes that the owner of the slices in whole gave all that is in them between from
-// and to, or the end.
+// covers notes that the owner of the slices in whole returned all their records between from and
+// to. If ended is set, it returned all from there to the end.
 func (x *exporter) covers(from, to spot, ended bool, whole map[partition.Slice]bool) {
 	for s := range whole {
 		switch g := x.of(s); {
@@ -181,8 +184,8 @@ func (x *exporter) covers(from, to spot, ended bool, whole map[partition.Slice]b
 	}
 }
 
-// complete sees that all before next was given, nil being the end: what was not is asked of
-// the owner alone.
+// complete makes sure that all records before next were passed on; nil is the end. It asks the
+// owner of a slice alone for what is missing.
 func (x *exporter) complete(ctx context.Context, next *spot) error {
 	for len(x.slices) > 0 {
 		s := x.slices[0]
@@ -204,7 +207,7 @@ func (x *exporter) complete(ctx context.Context, next *spot) error {
 	return nil
 }
 
-// alone gives the rest of s from its owner, or notes that it is missing.
+// alone reads the rest of s from its owner alone, or notes that s is missing.
 func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error {
 	g.alone = true
 	sh := x.shelf("", g.to)
@@ -212,7 +215,7 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 	for {
 		sh.peer, sh.ended, sh.after = x.en.o.Quorum.Owner(s), false, g.to
 		if x.en.swarm.Foreign(s) {
-			return nil // it left this zone meanwhile
+			return nil // it left this zone in the meantime
 		}
 		err := x.failed[sh.peer]
 		if err == nil {
@@ -259,10 +262,10 @@ func (x *exporter) alone(ctx context.Context, s partition.Slice, g *given) error
 	}
 }
 
-// errChanging is why a slice is missing whose owner gave none of it.
+// errChanging is the reason for a missing slice whose owner returned nothing of it.
 var errChanging = errors.New("it has not got all of them yet, or they change hands; try again")
 
-// missed names the owners of slices that were not given.
+// missed returns the owners of the missing slices.
 func (x *exporter) missed(ctx context.Context) []api.Missing {
 	out := []api.Missing{}
 	for _, id := range slices.Sorted(maps.Keys(x.missing)) {
@@ -272,16 +275,18 @@ func (x *exporter) missed(ctx context.Context) []api.Missing {
 	return out
 }
 
-// spot is a place in store order; the zero spot is before all. part is that of
-// a capture, or then of an item (items.go), which come before the record of their Key.
+// spot is a place in store order; the zero spot is before all others. part names a capture or an
+// item (items.go) of a Key. Both come before the record of their Key: first the captures, then the
+// items.
 type spot struct {
 	in   partition.Slice
 	key  partition.Key
 	part string
 }
 
-// cursor is the Key alone in a hash slice, as it says where it is; else the
-// slice, a space and the Key; and of an item a space and its part in base64.
+// cursor returns the cursor text of s. In a hash slice it is the Key alone, because the Key
+// determines the slice. Elsewhere it is the slice, a space and the Key. For a part, a space and the
+// part in base64 follow.
 func (s spot) cursor() string {
 	if s.part != "" {
 		return s.in.String() + " " + string(s.key) + " " + base64.RawURLEncoding.EncodeToString([]byte(s.part))
@@ -292,7 +297,7 @@ func (s spot) cursor() string {
 	return s.in.String() + " " + string(s.key)
 }
 
-// spotOf reads a cursor.
+// spotOf parses a cursor.
 func (en *Engine) spotOf(cursor string) (s spot, err error) {
 	if cursor == "" {
 		return spot{}, nil
@@ -321,7 +326,7 @@ func (en *Engine) spotOf(cursor string) (s spot, err error) {
 	return s, nil
 }
 
-// compare is the order of store.RecordsFrom.
+// compare orders spots as Archive.RecordsFrom does.
 func (s spot) compare(o spot) int {
 	c := cmp.Or(cmp.Compare(s.in, o.in), strings.Compare(string(s.key.Site()), string(o.key.Site())),
 		strings.Compare(string(s.key), string(o.key)))
@@ -331,8 +336,8 @@ func (s spot) compare(o spot) int {
 	return cmp.Or(c, strings.Compare(s.part, o.part))
 }
 
-// least takes the first record or capture in store order off the shelves; of copies, the
-// owner's.
+// least takes the first item in store order off the shelves. When several peers have it, the
+// owner's is returned.
 func (en *Engine) least(open map[string]*shelf) shelved {
 	var first *shelf
 	for _, s := range open {
@@ -353,6 +358,7 @@ func (en *Engine) least(open map[string]*shelf) shelved {
 	return x
 }
 
+// wanted reports whether r passes the filters of e.
 func wanted(r store.Record, e api.Export) bool {
 	at := r.FetchedAt
 	if r.PublishedAt != nil {
@@ -363,8 +369,8 @@ func wanted(r store.Record, e api.Export) bool {
 		(e.Since.IsZero() || !at.Before(e.Since)) && (e.Until.IsZero() || at.Before(e.Until))
 }
 
-// isLang says whether lang is the language wanted, or a variety of it, as an
-// index does: pt finds pt-BR. "" wants any.
+// isLang reports whether lang is the wanted language or a variety of it, as the index does: pt
+// finds pt-BR. An empty wanted matches all.
 func isLang(lang, wanted string) bool {
 	lang, wanted = strings.ToLower(lang), strings.ToLower(wanted)
 	return wanted == "" || lang == wanted || strings.HasPrefix(lang, wanted+"-")

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Records of several peers come in one order, each once, and of copies the
-// owner's; so a cursor means the same whoever holds what.
+// The records of several peers come in one order, each once. When several peers have a record, the
+// owner's comes. So a cursor does not depend on which peer holds what.
 func TestExportMergesShelves(t *testing.T) {
 	n := newFixture(t)
 	for i, s := range n.charter.Slices() {
@@ -59,7 +59,7 @@ func TestExportMergesShelves(t *testing.T) {
 	}
 }
 
-// An owner that is no member now is missing, and not passed over.
+// An owner that is no member now is reported as missing.
 func TestExportNamesOwnersThatAreGone(t *testing.T) {
 	n := newFixture(t)
 	keepPages(t, n, 9, "sardinha")
@@ -83,8 +83,8 @@ func TestExportNamesOwnersThatAreGone(t *testing.T) {
 	}
 }
 
-// A slice that changes hands after its new owner's records were passed is asked for again,
-// in its place; one of which nobody has all is missing.
+// A slice may change hands after the export passed its new owner's records. Then the export asks
+// for it again, in its place. A slice that no peer has completely is missing.
 func TestExportOfSlicesThatChangeHands(t *testing.T) {
 	n := newFixture(t)
 	keepPages(t, n, 40, "sardinha")
@@ -99,7 +99,7 @@ func TestExportOfSlicesThatChangeHands(t *testing.T) {
 	}
 	used := slices.Sorted(maps.Keys(in))
 	away, gone := strangeID(t), used[len(used)-1]
-	for _, kind := range []string{"", "page"} { // with all that there is of Keys, and records alone
+	for _, kind := range []string{"", "page"} { // everything of each Key, and records alone
 		for _, s := range used[1:] {
 			give(t, n, s, away)
 		}
@@ -118,7 +118,7 @@ func TestExportOfSlicesThatChangeHands(t *testing.T) {
 		if len(missing) != 1 || missing[0].Peer != away || missing[0].Slices != 1 {
 			t.Errorf("%q: %+v missing", kind, missing)
 		}
-		// Whoever loses a slice in the middle gives no more of it, and the rest is missing.
+		// An owner that loses a slice in the middle returns no more of it, and the rest is missing.
 		for _, s := range used {
 			give(t, n, s, n.id)
 		}
@@ -136,7 +136,8 @@ func TestExportOfSlicesThatChangeHands(t *testing.T) {
 	}
 }
 
-// A slice of which the rest is missing is asked for once, and is one missing slice, however much of it was read.
+// A slice whose rest is missing is requested once and counts as one missing slice, however much of
+// it was read.
 func TestExportCountsMissingSlicesOnce(t *testing.T) {
 	n := newFixture(t)
 	away, s := strangeID(t), n.slices[1]
@@ -153,7 +154,7 @@ func TestExportCountsMissingSlicesOnce(t *testing.T) {
 	}
 }
 
-// A record of a slice that is another's is not taken, whoever says that it is its own.
+// A record of a slice is accepted only from the slice's owner, whatever another peer claims.
 func TestExportTakesOwnersRecords(t *testing.T) {
 	n := newFixture(t)
 	k := mustKey(t, "http://a.example/1")
@@ -222,7 +223,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// Captures that were not asked for, go backwards or have no end are refused.
+// Captures that were not requested, go backwards or never end are refused.
 func TestHostileCaptures(t *testing.T) {
 	n := newFixture(t)
 	a := mustKey(t, "http://a.example/1")

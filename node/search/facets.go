@@ -13,8 +13,8 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// wireFacets are f as they go to other peers: the asked peer alone looks up where near
-// is. nil when nothing is asked for.
+// wireFacets returns f as it is sent to other peers. Only this peer looks up the coordinates of
+// f.Near. The result is nil when f is empty.
 func (en *Engine) wireFacets(f api.Facets) (*wire.Facets, error) {
 	if f == (api.Facets{}) {
 		return nil, nil
@@ -42,7 +42,7 @@ func (en *Engine) wireFacets(f api.Facets) (*wire.Facets, error) {
 	return w, nil
 }
 
-// facetsFrom are the facets that another peer asks for.
+// facetsFrom returns the facets that another peer asks for.
 func facetsFrom(w *wire.Facets) (index.Facets, error) {
 	f := index.Facets{Place: w.GetPlace(), Verdict: w.GetVerdict()}
 	if w.GetRadiusKm() > 0 {
@@ -61,7 +61,7 @@ func facetsFrom(w *wire.Facets) (index.Facets, error) {
 	return f, nil
 }
 
-// periodText is the time that a record speaks of as a scope: 1905-01-01..1905-12-31,…
+// periodText returns the time that a record is about, as a scope: 1905-01-01..1905-12-31,…
 func periodText(is []store.Interval) string {
 	parts := make([]string, 0, len(is))
 	for _, i := range is {

@@ -17,17 +17,18 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// fanout is one or more questions to all peers that have slices: a query, or a hunt for copies.
+// fanout is one or more rounds of requests to all peers that have slices: a query, or a hunt for
+// copies.
 type fanout struct {
 	en     *Engine
-	assign map[string][]partition.Slice // who is asked about which slices
+	assign map[string][]partition.Slice // by peer: the slices that it is asked about
 	zones  map[string]partition.Zone    // the members that are asked for their whole zone
 
 	mu       sync.Mutex
-	answered map[string]bool                     // by peer
-	failed   map[string]string                   // by peer, and why: out of all later rounds
-	lost     map[string]map[partition.Slice]bool // by peer: asked, not answered for
-	stale    bool                                // somebody's index is behind its store
+	answered map[string]bool                     // by peer, with the reason; not asked again
+	failed   map[string]string                   // by peer: asked about, but missing
+	lost     map[string]map[partition.Slice]bool // by peer: requested, but missing in its response
+	stale    bool                                // the index of some peer is behind its store
 }
 
 func (en *Engine) newFanout() *fanout {
@@ -35,8 +36,7 @@ func (en *Engine) newFanout() *fanout {
 		lost: map[string]map[partition.Slice]bool{}}
 }
 
-// assignment gives every slice to one live peer that keeps it, the owner when it
-// lives (I8).
+// assignment gives every slice to one live replica: to the owner if it is alive (I8).
 func (en *Engine) assignment() map[string][]partition.Slice {
 	out := en.o.Quorum.Assignment()
 	for id, ss := range out {
@@ -64,14 +64,14 @@ func (en *Engine) assignment() map[string][]partition.Slice {
 	return out
 }
 
-// question is what one peer is asked about in a round: slices, or all of its zone.
+// question is what one peer is asked about in a round: slices, or its whole zone.
 type question struct {
 	peer   string
 	slices []partition.Slice
-	zone   partition.Zone // 0 = the slices are asked about
+	zone   partition.Zone // 0 = the request names the slices
 }
 
-// wireSlices are the slices as a message names them; none when a whole zone is asked about.
+// wireSlices returns the slices in wire form, or nil when the question is for a whole zone.
 func (q question) wireSlices() []uint64 {
 	if q.zone != 0 {
 		return nil
@@ -79,13 +79,13 @@ func (q question) wireSlices() []uint64 {
 	return call.AppendSlices(make([]uint64, 0, len(q.slices)), q.slices)
 }
 
-// scope is what an answer may speak of.
+// scope is the set of slices that a response may contain.
 type scope struct{ asked, missing map[partition.Slice]bool }
 
-// has says whether an answer may have something of sl.
+// has reports whether a response may contain something of sl.
 func (s scope) has(sl partition.Slice) bool { return s.asked[sl] && !s.missing[sl] }
 
-// scope checks that an answer misses nothing but what it was asked for (I8).
+// scope checks that a response reports only requested slices as missing (I8).
 func (q question) scope(missing []uint64) (scope, error) {
 	s := scope{make(map[partition.Slice]bool, len(q.slices)), make(map[partition.Slice]bool, len(missing))}
 	for _, sl := range q.slices {
@@ -100,8 +100,8 @@ func (q question) scope(missing []uint64) (scope, error) {
 	return s, nil
 }
 
-// questions are those of a round, one for each peer that is still in. again = slices that were
-// not answered for are asked about once more, too.
+// questions returns the questions of a round, one for each peer that has not failed. If again is
+// set, they include the slices that were missing in an earlier round.
 func (f *fanout) questions(again bool) (out []question) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,19 +122,20 @@ func (f *fanout) questions(again bool) (out []question) {
 	return out
 }
 
-// answerGrace is how long after its deadline a round goes on for those who just make
-// it. Who does not is named as missing, whatever holds it up: this peer itself, too, may
-// stand before a lock that knows of no deadline.
+// answerGrace is how long a round continues after its deadline for responses that are just in time.
+// A peer that is later is reported as missing. That includes this peer itself: it may wait for a
+// lock that knows no deadline.
 const answerGrace = 100 * time.Millisecond
 
-// round puts all of questions at once. send asks one peer. take has each answer, with f.mu held;
-// it is not called any more after the round. Who gives an error, or no answer until then, has failed.
+// round sends all questions at once. send asks one peer. take gets each response, with f.mu held;
+// round never calls it after it returned. A peer that returns an error, or does not respond in
+// time, has failed.
 func round[A any](ctx context.Context, f *fanout, questions []question, until time.Time,
 	send func(context.Context, question) (A, error), take func(question, A) error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	var wg sync.WaitGroup
-	waiting := make(map[string]bool, len(questions)) // those that have not answered; nil = over. Under f.mu
+	waiting := make(map[string]bool, len(questions)) // peers without a response; nil = over
 	for _, q := range questions {
 		waiting[q.peer] = true
 	}
@@ -166,7 +167,7 @@ func round[A any](ctx context.Context, f *fanout, questions []question, until ti
 	waiting = nil
 }
 
-// await waits for wg, but not for longer than answerGrace after ctx has ended.
+// await waits for wg, but at most until answerGrace after ctx ends.
 func await(ctx context.Context, wg *sync.WaitGroup) {
 	all := make(chan struct{})
 	go func() {
@@ -184,7 +185,7 @@ func await(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-// ask puts a request to another peer. An error that is no word of that peer wraps errBroken.
+// ask sends a request to another peer. An error that does not come from that peer wraps errBroken.
 func (en *Engine) ask(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
 	resp, err := en.swarm.Call(ctx, peer, req)
 	if err == nil || call.IsRefusal(err) || errors.Is(err, call.ErrVanished) || errors.Is(err, dht.ErrNoPeer) {
@@ -193,7 +194,7 @@ func (en *Engine) ask(ctx context.Context, peer string, req *wire.Request) (*wir
 	return nil, fmt.Errorf("%w: %w", errBroken, err)
 }
 
-// lack notes slices that peer does not answer for. f.mu is held.
+// lack notes slices that are missing in peer's response. f.mu is held.
 func (f *fanout) lack(peer string, missing map[partition.Slice]bool) {
 	if f.lost[peer] == nil {
 		f.lost[peer] = map[partition.Slice]bool{}
@@ -201,7 +202,7 @@ func (f *fanout) lack(peer string, missing map[partition.Slice]bool) {
 	maps.Copy(f.lost[peer], missing)
 }
 
-// missing are all slices that were not answered for, as a message names them.
+// missing returns all slices that no peer answered for, in wire form.
 func (f *fanout) missing() (out []uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -217,7 +218,7 @@ func (f *fanout) missing() (out []uint64) {
 	return out
 }
 
-// coverage says how many slices were answered for, and in words why the others were not.
+// coverage returns how many slices were answered for, and why the others were not.
 func (f *fanout) coverage() api.Coverage {
 	f.mu.Lock()
 	defer f.mu.Unlock()

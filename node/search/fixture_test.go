@@ -20,8 +20,8 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// fixture is an Engine of a founder that has all slices, over a store and an index in memory.
-// It is also its own Swarm.
+// fixture is an Engine of a founder that has all slices, over a store and an index in memory. It is
+// also its own Swarm.
 type fixture struct {
 	*Engine
 	id      string
@@ -30,7 +30,7 @@ type fixture struct {
 	store   *db.Store
 	quorum  *quorum.Machine
 
-	call func(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) // nil: nobody is reached
+	call func(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) // nil: no peer is reachable
 
 	mu   sync.Mutex
 	view partition.View
@@ -72,7 +72,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// indexed waits until all that is in the store is in the index.
+// indexed waits until the whole store is in the index.
 func (f *fixture) indexed(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); Lag(f.store, f.o.Index) > 0; time.Sleep(5 * time.Millisecond) {
@@ -89,7 +89,7 @@ func admit(t *testing.T, f *fixture, k partition.Key) {
 	}
 }
 
-// enter puts members into f's view.
+// enter adds members to f's view.
 func enter(f *fixture, ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,29 +11,28 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Folding of copies inside an answer. The peers that have the hits send a print
-// of each, the asked peer compares them: what each other hit says in the same
-// words is listed under the best of them. Only hits are compared with each other,
-// so two peers need not know of each other's pages.
+// Folding of copies inside an answer. The peers that have the hits send a fingerprint of each, and
+// the peer that runs the query compares them. A hit that says the same as a better one is listed
+// under it. Only hits are compared with each other, so two peers need not know each other's pages.
 
 const (
 	maxFolded        = 1000 // hits of one answer that are compared
 	fingerprintUnits = 256  // words of a text that are compared one by one
-	maxFoldAhead     = 200  // hits looked at beyond those asked for
-	maxFingerprints  = 4096 // kept, of some 2 KB at most each
+	maxFoldAhead     = 200  // additional hits to look at
+	maxFingerprints  = 4096 // cached, each of at most about 2 KB
 )
 
-// foldAhead is how many hits more than asked for are looked at, so that an answer
-// is full although copies are folded.
+// foldAhead is the number of additional hits to look at, so that an answer is full although copies
+// are folded.
 func foldAhead(limit int) int { return min(2*limit, maxFoldAhead) }
 
-// fingerprints are what tells copies of hits, of those that were shown last. Safe for concurrent use.
+// fingerprints caches the fingerprints of recently shown hits. It is safe for concurrent use.
 type fingerprints struct {
 	last *lru.Cache
-	seed maphash.Seed // nobody else can make two texts with one hash
+	seed maphash.Seed // random, so that nobody else can make two texts with the same hash
 }
 
-// fingerprintID is all that printOf looks at.
+// fingerprintID contains all that fingerprintOf reads.
 type fingerprintID struct {
 	text                     uint64 // its hash
 	kind                     string
@@ -44,17 +43,17 @@ type fingerprintID struct {
 func newFingerprints() fingerprints {
 	c, err := lru.New(maxFingerprints)
 	if err != nil {
-		panic(err) // a size that is none
+		panic(err) // an invalid size
 	}
 	return fingerprints{c, maphash.MakeSeed()}
 }
 
-// of is what tells copies of a hit with that record; nil for what is nobody's copy.
+// of returns the encoded fingerprint of a hit with record r, or nil when r cannot be a copy.
 func (c fingerprints) of(r *store.Record) []byte {
 	made := fingerprintID{
 		text: maphash.String(c.seed, r.Text), kind: r.Kind,
 		copies: r.Copies != "", deleted: r.Deleted, noindex: r.NoIndex,
-		published: math.MaxInt64, // as where none is said
+		published: math.MaxInt64, // the value when r has no PublishedAt
 	}
 	if r.PublishedAt != nil {
 		made.published = r.PublishedAt.Unix()
@@ -71,10 +70,10 @@ func (c fingerprints) of(r *store.Record) []byte {
 	return b
 }
 
-// fold puts hits that are copies of a better one under it, and gives limit of
-// what is left, from the hit at offset on, and the offset of the next. hits are all
-// from the first: each is compared with those before it alone, so a later page of
-// an answer folds as if it had been asked for with the first.
+// fold lists each hit that is a copy of a better one under that one. It returns limit of the
+// remaining hits, beginning at offset, and the offset of the next page. hits must begin with the
+// first hit of the query. Each is compared only with those before it, so a later page folds the
+// same way as if it had been requested together with the first.
 func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 	var heads []head
 	next = len(hits)
@@ -92,8 +91,8 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 				Reason: string(m.Reason), Distance: m.Distance})
 			continue
 		case at >= 0:
-			continue // of a hit of an earlier page, listed there if it was within foldAhead
-		case i >= offset && len(out) == limit: // what follows may still be copies of what is given
+			continue // a copy of a hit of an earlier page; listed there if it was within foldAhead
+		case i >= offset && len(out) == limit: // a copy of a hit of an earlier page, listed there
 			next = min(next, i)
 			continue
 		}
@@ -109,7 +108,7 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 	return out, next
 }
 
-// head is a hit that others may be copies of; out is its place in the answer, -1 on
+// head is a hit that others may be copies of. out is its place in the answer, or -1 when it is on
 // an earlier page.
 type head struct {
 	fingerprint duplicates.Print
@@ -120,12 +119,12 @@ func decodeFingerprint(h api.Hit, i int) (duplicates.Print, bool) {
 	if len(h.Print) == 0 || i >= maxFolded {
 		return duplicates.Print{}, false
 	}
-	p, err := duplicates.DecodePrint(h.Print) // of another version: it is told from nothing
+	p, err := duplicates.DecodePrint(h.Print) // a fingerprint of another version matches nothing
 	return p, err == nil
 }
 
-// sameAs is the first of heads that p is a copy of, -1 for none. Of long texts only
-// the first words are at hand, so the fingerprints of all words must be near too.
+// sameAs returns the first of heads that p is a copy of, or -1. Of long texts only the first words
+// are available, so the SimHash bits of all words must be near too.
 func sameAs(heads []head, p duplicates.Print) (int, duplicates.Match) {
 	for i := range heads {
 		h := &heads[i].fingerprint

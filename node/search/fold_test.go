@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// fingerprinted is a hit with the print of a text, as a peer sends it.
+// fingerprinted returns a hit with the fingerprint of a text, as a peer sends it.
 func fingerprinted(n int, text string) api.Hit {
 	p := duplicates.NewPrint(duplicates.Text{Text: text})
 	p.Units = p.Units[:min(len(p.Units), fingerprintUnits)]
@@ -45,7 +45,7 @@ func TestFold(t *testing.T) {
 		next          int
 	}{
 		{0, 10, "0+2(exact)+4(edit) 1+6(exact) 3 5", 7},
-		{0, 2, "0+2(exact)+4(edit) 1+6(exact)", 3}, // copies are listed though the answer is full
+		{0, 2, "0+2(exact)+4(edit) 1+6(exact)", 3}, // copies are listed in a full answer too
 		{3, 2, "3 5", 7}, // and are not hits of the next page
 		{7, 2, "", 7},
 	} {
@@ -62,8 +62,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Two long texts that begin with the same words are no copies, though only the
-// words of their beginning are compared one by one.
+// Two long texts that begin with the same words are not copies, though only the words of their
+// beginning are compared one by one.
 func TestFoldLongTexts(t *testing.T) {
 	var begin, one, two strings.Builder
 	for i := range 2 * fingerprintUnits {
@@ -80,7 +80,7 @@ func TestFoldLongTexts(t *testing.T) {
 	}
 }
 
-// A print that is kept is that of the record as it is now.
+// A cached fingerprint belongs to the record as it is now.
 func TestKeptFingerprintsFollowTheRecord(t *testing.T) {
 	c := newFingerprints()
 	text := strings.Repeat("palavras que dizem alguma coisa de um lugar ", 20)

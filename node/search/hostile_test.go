@@ -17,7 +17,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Answers of other peers are not believed blindly either.
+// Invalid responses of other peers are refused.
 func TestHostileAnswers(t *testing.T) {
 	n := newFixture(t)
 	s := n.newRanking(&wire.Query{})
@@ -59,7 +59,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// refuses says whether the round of a query that p answers with a counts as none of p.
+// refuses reports whether the round of a query drops p when p responds with a.
 func refuses(t *testing.T, n *fixture, r *ranking, a *wire.QueryAnswer, statsOnly bool) bool {
 	t.Helper()
 	n.call = func(context.Context, string, *wire.Request) (*wire.Response, error) {
@@ -70,12 +70,12 @@ func refuses(t *testing.T, n *fixture, r *ranking, a *wire.QueryAnswer, statsOnl
 	return r.failed["p"] != ""
 }
 
-// A member that says nothing costs its own slices, not the others' answer; one
-// that cannot be reached is out without a race.
+// A member that does not respond costs its own slices, not the other peers' answers. A member that
+// cannot be reached always fails at once.
 func TestQueryWithoutSomePeers(t *testing.T) {
 	n := newFixture(t)
 	k := mustKey(t, "http://host.example/")
-	for i, s := range n.charter.Slices()[:8] { // more than one, so that failures come while others are asked
+	for i, s := range n.charter.Slices()[:8] { // several, so that failures come during other calls
 		if s == n.store.SliceOf(k) {
 			continue
 		}
@@ -99,7 +99,7 @@ func TestQueryWithoutSomePeers(t *testing.T) {
 	}
 }
 
-// A cursor that a query gave is taken, whatever the limit is.
+// A cursor that a query returned is accepted, whatever the limit is.
 func TestCursorsAreTaken(t *testing.T) {
 	n := newFixture(t)
 	c := cursor{Q: cursorOf(api.Query{Q: "sardinha"}), Offset: MaxHits - 50}.String()
@@ -150,8 +150,8 @@ func TestExportResumes(t *testing.T) {
 	}
 }
 
-// Captures come before their record, in pages that fit a frame, whatever their
-// size; and with it, in an export that asks for them.
+// Captures come before their record, in pages that fit a frame, whatever their size. An export that
+// requests captures returns them with the record.
 func TestExportOfCaptures(t *testing.T) {
 	n := newFixture(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -229,7 +229,7 @@ func TestExportOfCaptures(t *testing.T) {
 	}
 }
 
-// exportAll gives key and cursor of up to limit records.
+// exportAll returns key and cursor of up to limit records.
 func exportAll(t *testing.T, n *fixture, e api.Export, limit int) [][2]string {
 	t.Helper()
 	var out [][2]string

@@ -11,24 +11,24 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// What an export has of a Key beside its record: the parts of an answer, in this
-// order, each a letter and where it is among those of its kind. The letters are
-// above the classes of captures (store.Captures), which come first.
+// The parts of an export for one Key, besides its record, in this order. A part is a letter and the
+// item's position among those of its kind. The letters sort after the classes of captures
+// (Archive.Captures), which come first.
 const (
-	partEdges = 'F' // then the last account of the piece
-	partGap   = 'J' // then store.Gap.Name
-	partPost  = 'S' // then store.Record.Post
+	partEdges = 'F' // followed by the last account of the piece
+	partGap   = 'J' // followed by store.Gap.Name
+	partPost  = 'S' // followed by store.Record.Post
 )
 
-// edgesPiece is how many accounts of a list one line of an export has.
+// edgesPiece is the maximum number of accounts of a list in one line of an export.
 const edgesPiece = 500
 
 func isItem(part string) bool { return part != "" && part[0] >= partEdges }
 
-// withItems says whether an export of kind has anything but records in it.
+// withItems reports whether an export of kind contains anything besides records.
 func withItems(kind string) bool { return kind == "" || onlyOf(kind) != "" }
 
-// onlyOf is the kind that alone is asked for of the other peers.
+// onlyOf returns kind if other peers are asked for that kind alone, and "" otherwise.
 func onlyOf(kind string) string {
 	switch kind {
 	case store.KindPost, store.KindEdges, store.KindGap:
@@ -37,7 +37,7 @@ func onlyOf(kind string) string {
 	return ""
 }
 
-// readItem reads what another peer sends under a part.
+// readItem decodes and checks an item that another peer sends with the given part.
 func readItem(r *store.Record, part string, b []byte) error {
 	if err := strictjson.Unmarshal(b, r); err != nil {
 		return err
@@ -58,7 +58,7 @@ func readItem(r *store.Record, part string, b []byte) error {
 	return nil
 }
 
-// serveItems fills a page with all that there is of Keys, or with one kind of it.
+// serveItems fills a page with everything stored of each Key, or with one kind of it.
 func (en *Engine) serveItems(r *wire.Records, p *recordPage, sl partition.Slice) error {
 	after := partition.Key(r.After)
 	if len(r.AfterPart) > 0 { // in the middle of that Key
@@ -70,7 +70,7 @@ func (en *Engine) serveItems(r *wire.Records, p *recordPage, sl partition.Slice)
 		func(sl partition.Slice, k partition.Key) (bool, error) { return en.addKey(r, p, sl, k, "") })
 }
 
-// addKey adds what there is of k after part; false when the page is full.
+// addKey adds everything of k after part. It returns false when the page is full.
 func (en *Engine) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k partition.Key, part string) (more bool,
 	err error) {
 	if skip, ends := p.passes(sl); skip {
@@ -112,8 +112,8 @@ func (en *Engine) addKey(r *wire.Records, p *recordPage, sl partition.Slice, k p
 	return p.add(sl, k, nil, rec)
 }
 
-// addEdges adds a list in pieces, the first with its walks. The piece that is
-// not full yet is written with the next account, or at the end.
+// addEdges adds a list in pieces; the first has the list's walks. A piece is written when it is
+// full, and at the end.
 func (en *Engine) addEdges(p *recordPage, sl partition.Slice, list partition.Key, from string) (more bool, err error) {
 	if k := list.Kind(); k != partition.KindFollowers && k != partition.KindFollowing {
 		return true, nil
@@ -156,6 +156,7 @@ func (en *Engine) addEdges(p *recordPage, sl partition.Slice, list partition.Key
 	return flush()
 }
 
+// addGaps adds the gaps of k after the gap named from.
 func (en *Engine) addGaps(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
 	err = en.o.Store.Accounts.Gaps(sl, k, func(g store.Gap) (bool, error) {
@@ -171,6 +172,7 @@ func (en *Engine) addGaps(p *recordPage, sl partition.Slice, k partition.Key, fr
 	return more && err == nil, err
 }
 
+// addPosts adds the posts of k after the post from.
 func (en *Engine) addPosts(p *recordPage, sl partition.Slice, k partition.Key, from string) (more bool, err error) {
 	more = true
 	err = en.o.Store.Accounts.Posts(sl, k, from, func(r store.Record) (bool, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// An export goes on after any of its lines, in the middle of an account or a
-// list, too, and gives each once.
+// An export resumes after any of its lines, also in the middle of an account or a list. It returns
+// each item once.
 func TestExportOfItemsResumes(t *testing.T) {
 	n := newFixture(t)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -14,10 +14,10 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// mergeHits merges the answers of several peers into one ranking: by score,
-// ties by Key, then Post, each once (the better score, should two peers hold it), then
-// the window [offset, offset+limit). It is pure, and its result does not depend
-// on the order of the answers (I8).
+// mergeHits merges the answers of several peers into one ranking. It sorts by score, then Key, then
+// Post. A hit that two peers return is kept once, with the better score. It returns the window
+// [offset, offset+limit). The function is pure, and the result does not depend on the order of the
+// answers (I8).
 func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 	var all []api.Hit
 	for _, a := range answers {
@@ -51,29 +51,29 @@ func mergeHits(answers [][]api.Hit, offset, limit int) []api.Hit {
 	return out
 }
 
-// cursor is where the next page of a query begins: so many hits from the first, or,
-// beyond MaxHits, after one hit. It names its query, so that a cursor of another
-// one is refused instead of misread.
+// cursor is where the next page of a query begins: at an offset, or, beyond MaxHits, after a
+// certain hit. It contains a digest of its query, so the cursor of another query is refused instead
+// of misread.
 type cursor struct {
 	Q      string     `json:"q"`
 	Offset int        `json:"o,omitempty"`
 	After  *afterward `json:"a,omitempty"`
 }
 
-// afterward is the hit that was the last of the page before.
+// afterward is the last hit of the previous page.
 type afterward struct {
 	Score float64       `json:"s"`
 	Key   partition.Key `json:"k"`
 	Post  string        `json:"p,omitempty"`
 }
 
-// before says whether h comes after the hit that a is, in the order of an answer.
+// before reports whether h comes after the hit a, in the order of an answer.
 func (a afterward) before(h api.Hit) bool {
 	return cmp.Or(cmp.Compare(h.Score, a.Score), cmp.Compare(a.Key, h.Key), cmp.Compare(a.Post, h.Post)) < 0
 }
 
-// then is where the page after this one begins, the first next of whose hits are read:
-// all are those from the first on, or from after c.After.
+// then returns the cursor of the page after this one. all are the hits from the first on, or those
+// after c.After; the first next of them are used up.
 func (c cursor) then(all []api.Hit, next int) cursor {
 	if c.After == nil && next < MaxHits {
 		return cursor{Q: c.Q, Offset: next}
@@ -82,14 +82,15 @@ func (c cursor) then(all []api.Hit, next int) cursor {
 	return cursor{Q: c.Q, After: &afterward{last.Score, last.Key, last.Post}}
 }
 
-// cursorOf is what a cursor says of the query it belongs to: a digest of its
-// words and filters.
+// cursorOf returns a digest of the query's words and filters. A cursor uses it to identify its
+// query.
 func cursorOf(q api.Query) string {
 	q.Cursor, q.Limit, q.Timeout = "", 0, 0
 	d := sha256.Sum256([]byte(q.Values().Encode()))
 	return hex.EncodeToString(d[:16])
 }
 
+// String encodes c as the text that parseCursor reads.
 func (c cursor) String() string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -98,7 +99,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parseCursor reads the cursor of query q; none is its beginning.
+// parseCursor decodes the cursor of query q; an empty text is the beginning.
 func parseCursor(text, q string) (c cursor, err error) {
 	if text == "" {
 		return cursor{Q: q}, nil

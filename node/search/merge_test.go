@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// One ranking whatever peers hold what and whoever answers first (I8).
+// The ranking depends neither on which peers hold what nor on which responds first (I8).
 func TestI8MergeIsOrderIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 60).Draw(t, "hits")

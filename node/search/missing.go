@@ -13,8 +13,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// whyMissing says in words why a peer that answered has no answer for some of the
-// slices it was asked for, a line for each reason.
+// whyMissing says in words why a peer that responded has no answer for some of the slices. It
+// returns one entry for each reason.
 func (en *Engine) whyMissing(peer string, missing []partition.Slice) []api.Missing {
 	count := map[string]int{}
 	for _, sl := range missing {
@@ -25,7 +25,7 @@ func (en *Engine) whyMissing(peer string, missing []partition.Slice) []api.Missi
 			}
 		}
 		switch {
-		case peer == en.o.ID && en.o.Quorum.Has(sl): // whoever else is gone
+		case peer == en.o.ID && en.o.Quorum.Has(sl): // independent of the other replicas
 			count["being read into its index"]++
 		case gone == 0:
 			count["still being copied to it, or read into its index"]++
@@ -54,7 +54,8 @@ func (en *Engine) Reason(ctx context.Context, peer string, err error) string {
 		return fmt.Sprintf("vanished %s ago; its slices are kept for it for %s",
 			time.Since(since).Round(time.Second), en.o.OrphanAfter)
 	}
-	// Of a time before this peer's start. Who is alive in other zones is not known here.
+	// The peer has been gone since before this peer started. For other zones, this peer does not
+	// know which peers are alive.
 	if !en.swarm.Alive(peer) && en.swarm.Zone().HasPeer(peer) && slices.Contains(en.o.Quorum.Replicas(), peer) {
 		return fmt.Sprintf("is not here; it is waited for (--orphan-after %s), then others take its slices",
 			en.o.OrphanAfter)
@@ -70,5 +71,5 @@ func (en *Engine) Reason(ctx context.Context, peer string, err error) string {
 	return err.Error()
 }
 
-// errBroken is wrapped when a call ended without an answer although its time was not up.
+// errBroken means that a call ended without a response before its deadline.
 var errBroken = errors.New("no answer")

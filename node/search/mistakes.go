@@ -9,10 +9,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// mostOverridden is how many accounts with a person's word a report takes in.
+// mostOverridden is the maximum number of accounts with an override that a report considers.
 const mostOverridden = 10_000
 
-// Mistakes holds persons' words of the whole swarm against what the judge says of the same accounts.
+// Mistakes compares people's overrides, in the whole swarm, with the judge's verdicts on the same
+// accounts.
 func (en *Engine) Mistakes(ctx context.Context) (api.Mistakes, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// Query answers for the whole swarm (I8): every slice is assigned to its owner;
-// the owners' term statistics are gathered first, then their best hits under
-// the merged statistics, so that a score does not depend on who holds what. A
-// slice that nobody answered for is named with its peer and the reason.
+// Query answers for the whole swarm (I8). Every slice is assigned to its owner, or to a live
+// replica. The first round gathers the peers' term statistics. The second gathers their best hits,
+// scored with the merged statistics, so a score does not depend on which peer holds what. A slice
+// that no peer answered for is reported with its peer and the reason.
 func (en *Engine) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	start := time.Now()
 	if q.Limit == 0 {
@@ -31,9 +31,9 @@ func (en *Engine) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 		return api.Answer{}, fmt.Errorf("%w: limit %d: an answer has at most %d hits; its cursor leads to the next",
 			api.ErrInvalid, q.Limit, MaxHits)
 	}
-	q.Limit = min(q.Limit, MaxHits-at.Offset) // the page before the cap may be shorter
-	// A query that is over a cap is the asker's mistake, found here, not every
-	// peer's failure.
+	q.Limit = min(q.Limit, MaxHits-at.Offset) // the page before MaxHits may be shorter
+	// A query over a limit is the caller's mistake. It is found here, so it does not look like a
+	// failure of every peer.
 	if err := en.o.Index.Check(q.Q); errors.Is(err, index.ErrQuery) {
 		return api.Answer{}, fmt.Errorf("%w: %w", api.ErrInvalid, err)
 	}
@@ -41,8 +41,8 @@ func (en *Engine) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	if err != nil {
 		return api.Answer{}, err
 	}
-	// A peer that says nothing may cost the statistics half of the time, not the
-	// others' hits all of it.
+	// A peer that does not respond may cost the statistics half of the time, but it must not cost
+	// all the time for the other peers' hits.
 	look := at.Offset + q.Limit
 	if !q.Unfold {
 		look = min(look+foldAhead(q.Limit), MaxHits)
@@ -72,6 +72,7 @@ func (en *Engine) Query(ctx context.Context, q api.Query) (api.Answer, error) {
 	return ans, nil
 }
 
+// wireQuery returns q as it is sent to other peers, with a limit of its own.
 func wireQuery(q api.Query, facets *wire.Facets, limit int) *wire.Query {
 	w := &wire.Query{Q: q.Q, Kind: q.Kind, Lang: q.Lang, Site: siteText(q.Site), Limit: uint32(limit), Facets: facets,
 		Prints: !q.Unfold}
@@ -84,7 +85,7 @@ func wireQuery(q api.Query, facets *wire.Facets, limit int) *wire.Query {
 	return w
 }
 
-// siteText takes a site as people write it, a host, a host and port, or a URL, to a Site.
+// siteText converts a site as people write it (a host, a host and port, or a URL) to a Site.
 func siteText(s string) string {
 	for _, service := range []string{"mastodon:", "bluesky:", "twitter:", "ip:"} {
 		if strings.HasPrefix(s, service) {
@@ -97,7 +98,7 @@ func siteText(s string) string {
 	}
 	if !strings.Contains(at, "://") {
 		scheme := "https://"
-		if strings.HasSuffix(at, ":80") { // no part of a Site, as it is what http means
+		if strings.HasSuffix(at, ":80") { // not part of a Site: the default of http
 			scheme = "http://"
 		}
 		at = scheme + at

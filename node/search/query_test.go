@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// keepPages puts pages with that text, which differ in their length, into n's store and index.
+// keepPages puts pages with the given text, each of another length, into n's store and index.
 func keepPages(t *testing.T, n *fixture, pages int, text string) {
 	t.Helper()
 	for i := range pages {
@@ -37,7 +37,7 @@ func keepPages(t *testing.T, n *fixture, pages int, text string) {
 	n.indexed(t)
 }
 
-// A query is paged as far as there are hits: each once, in the order of the scores.
+// The pages of a query continue as long as there are hits: each once, in the order of the scores.
 func TestPagesToTheEnd(t *testing.T) {
 	n := newFixture(t)
 	const pages = 2*MaxHits + 321
@@ -86,8 +86,8 @@ func keysOf(copies []api.Copy) (out []partition.Key) {
 	return out
 }
 
-// A peer that does not know of places in an answer gives its best hits again: they are
-// refused, and its slices are named as missing.
+// A peer whose version ignores the place after which a page begins returns its best hits again.
+// These are refused, and its slices are reported as missing.
 func TestPageOfAPeerThatKnowsNone(t *testing.T) {
 	n := newFixture(t)
 	k := mustKey(t, "http://host.example/")
@@ -105,7 +105,7 @@ func TestPageOfAPeerThatKnowsNone(t *testing.T) {
 	}
 }
 
-// A site is named by its host, its host and port, or a URL of it.
+// A site is given by its host, its host and port, or a URL of it.
 func TestSitesOfAQuery(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "a.example": "web:a.example", "A.Example": "web:a.example", "web:a.example": "web:a.example",
@@ -136,7 +136,7 @@ func TestSitesOfAQuery(t *testing.T) {
 	}
 }
 
-// An answer says what of the query was not understood.
+// An answer says which parts of the query were not understood.
 func TestQuerySaysWhatItDoesNotKnow(t *testing.T) {
 	n := newFixture(t)
 	keepPages(t, n, 1, "sardinha")
@@ -150,14 +150,14 @@ func TestQuerySaysWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
-// What holds an answer up beyond the deadline is named, and is not waited for.
+// A peer that is slower than the deadline is named in the answer and is not waited for.
 func TestQueryKeepsItsDeadline(t *testing.T) {
 	const deadline = 100 * time.Millisecond
 	held, asked := make(chan struct{}), make(chan struct{})
 	n := newFixture(t)
 	n.call = func(context.Context, string, *wire.Request) (*wire.Response, error) {
 		close(asked)
-		<-held // whatever the context says
+		<-held // ignores the context
 		return nil, errors.New("too late")
 	}
 	other := strangeID(t)
@@ -182,7 +182,7 @@ func TestQueryKeepsItsDeadline(t *testing.T) {
 	close(held)
 }
 
-// Who asks says how long others are waited for.
+// The caller sets how long the query waits for other peers.
 func TestWhoAsksSetsTheDeadline(t *testing.T) {
 	held := make(chan struct{})
 	defer close(held)
@@ -223,14 +223,14 @@ func TestQuerySaysWhatIsMissing(t *testing.T) {
 	if got := n.Reason(ctx, other, errBroken); got != "did not answer in time" {
 		t.Errorf("after the deadline: %q", got)
 	}
-	// What this peer has, it only has to read, whoever else is gone.
+	// What this peer has only needs to be read, even if the other replicas are gone.
 	if got := n.whyMissing(n.id, n.slices[:2]); len(got) != 1 ||
 		got[0] != (api.Missing{Peer: n.id, Reason: "being read into its index", Slices: 2}) {
 		t.Errorf("its own: %+v", got)
 	}
 }
 
-// strangeID is a peer that nobody knows.
+// strangeID returns the id of a peer that no other peer knows.
 func strangeID(t *testing.T) string {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)

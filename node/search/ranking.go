@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// ranking is one query on its way over the swarm: a round for term statistics, a round for hits.
+// ranking is one running query: a round for term statistics, then a round for hits.
 type ranking struct {
 	*fanout
 	q     *wire.Query
@@ -27,8 +27,8 @@ type ranking struct {
 
 func (en *Engine) newRanking(q *wire.Query) *ranking { return &ranking{fanout: en.newFanout(), q: q} }
 
-// round asks every peer that is still in, for statistics or for hits. Hits are weighed by the
-// statistics of all that are asked (I8), so slices without statistics are not asked for hits.
+// round asks every peer that has not failed, for statistics or for hits. Hits are scored with the
+// statistics of all requested slices (I8), so slices without statistics are not asked for hits.
 func (r *ranking) round(ctx context.Context, statsOnly bool, until time.Time) {
 	stats := r.given
 	if stats == nil && !statsOnly {
@@ -48,6 +48,7 @@ func (r *ranking) round(ctx context.Context, statsOnly bool, until time.Time) {
 	round(ctx, r.fanout, r.questions(false), until, send, take)
 }
 
+// send asks one peer, which may be this peer itself.
 func (r *ranking) send(ctx context.Context, peer string, q *wire.Query) (*wire.QueryAnswer, error) {
 	if peer == r.en.o.ID {
 		return r.en.ServeQuery(ctx, q)
@@ -62,7 +63,7 @@ func (r *ranking) send(ctx context.Context, peer string, q *wire.Query) (*wire.Q
 	return nil, call.ErrForeign
 }
 
-// takeStats merges what one peer answered in the first round. r.mu is held.
+// takeStats merges one peer's response of the first round. r.mu is held.
 func (r *ranking) takeStats(q question, a *wire.QueryAnswer) error {
 	s, err := q.scope(a.GetMissing())
 	if err != nil {
@@ -75,14 +76,14 @@ func (r *ranking) takeStats(q question, a *wire.QueryAnswer) error {
 		}
 		r.stats = r.stats.Merge(st)
 	}
-	if q.zone == 0 { // else it is asked for its zone as a whole again
+	if q.zone == 0 { // a whole zone is asked again in the second round
 		r.lack(q.peer, s.missing)
 	}
 	return nil
 }
 
-// takeHits merges one peer's hits, which may be of nothing but the slices it was
-// asked for (I8). r.mu is held.
+// takeHits merges one peer's hits. They may only be of the slices that the request named (I8). r.mu
+// is held.
 func (r *ranking) takeHits(q question, a *wire.QueryAnswer) error {
 	s, err := q.scope(a.GetMissing())
 	if err != nil {
@@ -124,8 +125,8 @@ func wireStats(st index.Stats) (*wire.TermStats, error) {
 	return &wire.TermStats{Docs: st.Docs, Opaque: b}, nil
 }
 
-// serveZoneQuery answers for a whole zone by asking the members of it, for a
-// peer of another one. What is not of this peer's own zone is missing.
+// serveZoneQuery answers for a whole zone by asking its members, for a peer of another zone. Slices
+// that are not in this peer's own zone are missing.
 func (en *Engine) serveZoneQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
 	r := en.newRanking(q)
 	r.given = q.Stats

@@ -13,28 +13,28 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// MaxRecordPage is how many records and captures one answer to an export carries
-// at most, and maxRecordBytes how many bytes of them, unless it is one.
+// MaxRecordPage is the maximum number of records and captures in one page of an export.
+// maxRecordBytes is the maximum of their bytes; a single larger item is allowed.
 const (
 	MaxRecordPage  = 256
 	maxRecordBytes = 1 << 20
 )
 
-// recordPage is an answer to an export being made.
+// recordPage is a page of an export that is being filled.
 type recordPage struct {
 	a           *wire.RecordsAnswer
 	limit, size int
-	mine        map[partition.Slice]quorum.ReplicaSet // what it may take from; they are owned here, with a whole copy
+	mine        map[partition.Slice]quorum.ReplicaSet // what it may contain: owned here, whole copy
 	end, last   partition.Slice                       // the last of mine, and of the last item
 }
 
-// passes says what becomes of a Key in sl: it is not of this page (skip), or the page ends before it.
+// passes reports whether a Key in sl is not for this page (skip), or ends the page (ends).
 func (p *recordPage) passes(sl partition.Slice) (skip, ends bool) {
 	_, mine := p.mine[sl]
 	return !mine, sl > p.end
 }
 
-// startOf is the slice where the answer to r begins; 0 = with the first.
+// startOf returns the slice where the answer to r begins; 0 = the first.
 func (en *Engine) startOf(r *wire.Records) partition.Slice {
 	switch {
 	case r.AfterSlice != 0:
@@ -47,7 +47,7 @@ func (en *Engine) startOf(r *wire.Records) partition.Slice {
 	return 0
 }
 
-// newPage begins an answer to r, which begins in the slice start.
+// newPage begins an answer to r that starts in the slice start.
 func (en *Engine) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	p := &recordPage{a: &wire.RecordsAnswer{}, limit: min(int(r.Limit), MaxRecordPage),
 		mine: map[partition.Slice]quorum.ReplicaSet{}}
@@ -66,8 +66,8 @@ func (en *Engine) newPage(r *wire.Records, start partition.Slice) *recordPage {
 	return p
 }
 
-// close names the slices that the page has whole. One that changed hands while it was
-// filled may have got rows elsewhere that are not in it.
+// close lists the slices that the page contains completely. A slice that changed hands while the
+// page was filled is left out: its new owner may have rows that are not in the page.
 func (p *recordPage) close(en *Engine) *wire.RecordsAnswer {
 	last := p.end
 	if len(p.a.Records) > 0 {
@@ -81,7 +81,8 @@ func (p *recordPage) close(en *Engine) *wire.RecordsAnswer {
 	return p.a
 }
 
-// add takes one item; false when it is for the next page. part is a capture's.
+// add appends one item. It returns false when the item belongs on the next page. part names a
+// capture or an item; it is nil for a record.
 func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item any) (bool, error) {
 	b, err := call.Plain(item)
 	if err != nil {
@@ -97,8 +98,8 @@ func (p *recordPage) add(sl partition.Slice, k partition.Key, part []byte, item 
 	return true, nil
 }
 
-// ServeRecords pages through the records of the slices owned here, and the
-// captures of each if asked.
+// ServeRecords returns one page of the records in the slices owned here, with captures if
+// requested.
 func (en *Engine) ServeRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
 	start := en.startOf(r)
 	p, serve := en.newPage(r, start), en.serveRows
@@ -111,7 +112,7 @@ func (en *Engine) ServeRecords(r *wire.Records) (*wire.RecordsAnswer, error) {
 	return p.close(en), nil
 }
 
-// serveRows fills a page with records, and with the captures of each if asked.
+// serveRows fills a page with records, and with the captures of each if requested.
 func (en *Engine) serveRows(r *wire.Records, p *recordPage, sl partition.Slice) error {
 	each := func(sl partition.Slice, rec store.Record, part []byte) (more bool, err error) {
 		if skip, ends := p.passes(sl); skip {

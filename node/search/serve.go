@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// hitOf checks what another peer calls a hit: the Key is a Key.
+// hitOf converts a hit of another peer, and checks that its Key is valid.
 func hitOf(h *wire.Hit) (api.Hit, error) {
 	k, err := partition.KeyFromWire(h.GetKey())
 	if err != nil {
@@ -32,8 +32,8 @@ func hitOf(h *wire.Hit) (api.Hit, error) {
 	return x, nil
 }
 
-// ServeQuery answers for the asked slices that are held here, and names the
-// others.
+// ServeQuery answers for the requested slices that this peer holds, and lists the others as
+// missing.
 func (en *Engine) ServeQuery(ctx context.Context, q *wire.Query) (*wire.QueryAnswer, error) {
 	if q.Zone != 0 {
 		return en.serveZoneQuery(ctx, q)
@@ -88,7 +88,7 @@ func (en *Engine) ServeQuery(ctx context.Context, q *wire.Query) (*wire.QueryAns
 		return nil, fmt.Errorf("query: %w", err)
 	}
 	a.Missing = call.AppendSlices(a.Missing, res.Missing)
-	// A replica that does not act may lack what its owner wrote last.
+	// A replica that is not the acting owner may lack the owner's last writes.
 	a.Total, a.Stale = res.Total, Lag(en.o.Store, en.o.Index) > 0 ||
 		slices.ContainsFunc(iq.Slices, func(s partition.Slice) bool { return !en.acts(s) })
 	for _, h := range res.Hits {
@@ -99,8 +99,8 @@ func (en *Engine) ServeQuery(ctx context.Context, q *wire.Query) (*wire.QueryAns
 	return a, nil
 }
 
-// statistics are the index's, which may have to read slices first: only an
-// owner has them there all the time.
+// statistics returns the statistics of the index. It waits for slices that the index must read
+// first: only an owner has its slices there all the time.
 func (en *Engine) statistics(ctx context.Context, q index.Query) (index.Stats, error) {
 	wait, cancel := context.WithTimeout(ctx, en.o.indexWait())
 	defer cancel()
@@ -110,7 +110,7 @@ func (en *Engine) statistics(ctx context.Context, q index.Query) (index.Stats, e
 	return en.o.Index.Statistics(ctx, q)
 }
 
-// foundHit is a hit of this peer's index.
+// foundHit converts a hit of this peer's index.
 func foundHit(h index.Hit) api.Hit {
 	x := api.Hit{Key: h.Key, Post: h.Post, Score: h.Score, Kind: h.Kind, Lang: h.Lang, Title: h.Title,
 		Snippet: h.Snippet, Period: periodText(h.Period), Verdict: h.Verdict, Peer: h.Peer, FetchedAt: h.FetchedAt,
@@ -124,7 +124,7 @@ func foundHit(h index.Hit) api.Hit {
 	return x
 }
 
-// wireHit is a hit on its way on: the inverse of hitOf.
+// wireHit converts h for the wire: the inverse of hitOf.
 func wireHit(h api.Hit) *wire.Hit {
 	w := &wire.Hit{Key: string(h.Key), Post: h.Post, Score: h.Score, Kind: h.Kind, Title: h.Title, Snippet: h.Snippet,
 		Lang: h.Lang, Place: h.Place,
@@ -138,7 +138,7 @@ func wireHit(h api.Hit) *wire.Hit {
 	return w
 }
 
-// HitOfRecord is a record as the hit of a list without a query.
+// HitOfRecord returns r as a hit of a list that has no query.
 func HitOfRecord(r store.Record) api.Hit {
 	h := api.Hit{Key: r.Key, Post: r.Post, Kind: r.Kind, Title: r.Title, Lang: r.Lang, Peer: r.Peer,
 		FetchedAt: r.FetchedAt, Time: r.PublishedAt, Period: periodText(r.Period),

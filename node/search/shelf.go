@@ -12,42 +12,43 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxForeignPages is how many pages in a row a peer may send with nothing in them that it owns:
-// here one may not have heard yet that it does.
+// maxForeignPages is the maximum number of pages in a row that contain nothing the peer owns. Such
+// pages can be correct: this peer may not know yet that the other peer owns a slice.
 const maxForeignPages = 16
 
-// shelf is one peer's records, read page by page.
+// shelf reads the records of one peer, page by page.
 type shelf struct {
 	en      *Engine
 	peer    string
-	after   spot // the last read
+	after   spot // the last item read
 	page    []shelved
 	ended   bool
 	foreign int // pages in a row with nothing that the peer owns
 
-	slice  partition.Slice // what it is of alone; 0 = of all
+	slice  partition.Slice // the only slice to read; 0 = all
 	covers func(from, to spot, ended bool, whole map[partition.Slice]bool)
 
-	captures bool // they are asked for
+	captures bool // whether to request captures
 	items    bool
-	only     string // of the items
+	only     string // the only kind of items to request
 	of       spot   // the Key of the captures read last
-	count    int    // how many of it, and of how many bytes
+	count    int    // number of captures of that Key; size is their bytes
 	size     int
 }
 
+// shelved is one item of a shelf: a record, a capture, or an item of an account (items.go).
 type shelved struct {
 	spot
 	record  store.Record
 	capture store.Capture
 }
 
-// maxCapturedBytes is the most that the captures of one Key are together on
-// their way, as JSON: of each version a body in base64 or a record, and heads.
+// maxCapturedBytes is the maximum size of all captures of one Key on the wire, as JSON. Each
+// version has a body in base64 or a record, and each capture has headers.
 const maxCapturedBytes = store.MaxVersions*max(store.MaxRecordBytes, store.MaxBodyBytes/3*4) +
 	store.MaxCaptures*(64<<10)
 
-// fill sees that page is not empty; false is the end.
+// fill makes sure that page is not empty. It returns false at the end.
 func (s *shelf) fill(ctx context.Context) (bool, error) {
 	for len(s.page) == 0 && !s.ended {
 		q := &wire.Records{Captures: s.captures, Leaves: s.items, Only: s.only}
@@ -65,9 +66,9 @@ func (s *shelf) fill(ctx context.Context) (bool, error) {
 	return len(s.page) > 0, nil
 }
 
-// take checks the Keys of another peer, and that they go forward: else an
-// export might never end. Only what the peer owns is put on the shelf, by its own
-// word and by what is known here.
+// take checks the Keys of another peer, and that they go forward; otherwise an export might never
+// end. It keeps only items of slices that the peer owns, both by its own statement and by what this
+// peer knows.
 func (s *shelf) take(a *wire.RecordsAnswer) error {
 	whole := map[partition.Slice]bool{}
 	for _, w := range a.GetWhole() {
@@ -118,14 +119,14 @@ func (s *shelf) take(a *wire.RecordsAnswer) error {
 	return nil
 }
 
-// read is item i of a, and the Key that it says it is of.
+// read returns item i of a, and the Key that the item claims to belong to.
 func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key string, err error) {
 	if i < len(a.GetParts()) {
 		x.part = string(a.Parts[i])
 	}
 	if x.part == "" {
 		err = strictjson.Unmarshal(b, &x.record)
-		x.record.Captures = nil // they come alone
+		x.record.Captures = nil // they come separately
 		return x, string(x.record.Key), err
 	}
 	if isItem(x.part) && s.items {
@@ -139,7 +140,7 @@ func (s *shelf) read(a *wire.RecordsAnswer, i int, b []byte) (x shelved, key str
 	return x, string(x.capture.Key), err
 }
 
-// bounded refuses captures of one Key without end.
+// bounded limits the number and the size of the captures of one Key.
 func (s *shelf) bounded(x shelved, size int) error {
 	if x.part == "" || isItem(x.part) {
 		return nil
@@ -154,6 +155,7 @@ func (s *shelf) bounded(x shelved, size int) error {
 	return nil
 }
 
+// recordsOf requests the page of peer's records that follows after. peer may be this peer itself.
 func (en *Engine) recordsOf(ctx context.Context, peer string, after spot,
 	q *wire.Records) (*wire.RecordsAnswer, error) {
 	q.After, q.AfterPart = string(after.key), []byte(after.part)

@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// split takes the slices of other zones out of assign and gives each to a member
-// of its zone. Those of a zone that nobody could be found of until then stay with "".
+// split removes the slices of other zones from assign and gives each to a member of its zone. If no
+// member of a zone is found in time, its slices go to "".
 func (en *Engine) split(ctx context.Context, assign map[string][]partition.Slice,
 	until time.Time) map[string]partition.Zone {
 	ctx, cancel := context.WithDeadline(ctx, until)
@@ -41,7 +41,7 @@ func (en *Engine) split(ctx context.Context, assign map[string][]partition.Slice
 		if err == nil {
 			id = o.ID()
 			zones[id] = o.Zone
-		} else { // nobody of about that zone
+		} else { // no peer of that zone, or near it, was found
 			o = zone.Owner{Zone: partition.ZoneOfSlice(rest[0], here.Depth())}
 		}
 		var left []partition.Slice
@@ -57,8 +57,8 @@ func (en *Engine) split(ctx context.Context, assign map[string][]partition.Slice
 	return zones
 }
 
-// withinZone leaves in assign what is asked for and of this peer's own zone; lost is
-// what is asked for and is not.
+// withinZone leaves in assign only slices of the requested zone that are also in this peer's own
+// zone. lost are the requested slices outside this peer's zone.
 func (en *Engine) withinZone(assign map[string][]partition.Slice, asked partition.Zone) (lost []partition.Slice) {
 	own := en.swarm.Zone()
 	for id, ss := range assign {
@@ -79,7 +79,7 @@ func (en *Engine) withinZone(assign map[string][]partition.Slice, asked partitio
 	return lost
 }
 
-// zoneDeadline is until when the members of this zone may answer a peer of another one.
+// zoneDeadline is the time until which members of this zone may respond to a peer of another zone.
 func (en *Engine) zoneDeadline(ctx context.Context) time.Time {
 	until := time.Now().Add(en.o.Timeout / 2)
 	if at, ok := ctx.Deadline(); ok && at.Before(until) {
@@ -88,15 +88,15 @@ func (en *Engine) zoneDeadline(ctx context.Context) time.Time {
 	return until
 }
 
-// serveZoneCopies answers for a whole zone by asking the members of it, for a peer of
-// another one. What is not of this peer's own zone is missing.
+// serveZoneCopies answers for a whole zone by asking its members, for a peer of another zone.
+// Slices that are not in this peer's own zone are missing.
 func (en *Engine) serveZoneCopies(ctx context.Context, w *wire.Copies) (*wire.CopiesAnswer, error) {
 	h := en.newHunt(en.zoneDeadline(ctx))
 	a := &wire.CopiesAnswer{Missing: call.AppendSlices(nil, en.withinZone(h.assign, partition.Zone(w.Zone)))}
 	told := map[uint64]bool{}
 	size := 0
 	for _, f := range h.ask(ctx, w) {
-		if p := f.fingerprint; len(f.Print) > 0 { // those of equal texts may be of several peers
+		if p := f.fingerprint; len(f.Print) > 0 { // several peers may have equal texts
 			if told[p.Content] {
 				p.Units = nil
 			}

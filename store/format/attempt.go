@@ -17,6 +17,7 @@ func (d *Decoder) attempt() store.Attempt {
 	return store.Attempt{At: d.Time(), Peer: d.text(store.MaxHeader), Run: d.text(store.MaxRun)}
 }
 
+// EncodeTrial returns the row of t.
 func EncodeTrial(t store.Trial) []byte {
 	e := Encoder{B: make([]byte, 0, 128)}
 	e.Byte(RowVersion)
@@ -29,6 +30,7 @@ func EncodeTrial(t store.Trial) []byte {
 	return e.B
 }
 
+// DecodeTrial is the inverse of EncodeTrial.
 func DecodeTrial(b []byte) (store.Trial, error) {
 	d := NewDecoder(b)
 	t := store.Trial{Open: d.attempt(), Ended: d.Time()}
@@ -38,6 +40,7 @@ func DecodeTrial(b []byte) (store.Trial, error) {
 	return t, d.End("attempt")
 }
 
+// checkTrial is CheckItem for attempts.
 func checkTrial(id ItemID, b []byte) (canonical []byte, at time.Time, err error) {
 	t, err := DecodeTrial(b)
 	if err == nil && (id.Part != "" || len(b) > store.MaxAttemptRow || t.Open.At.IsZero() && len(t.Deaths) == 0) {
@@ -55,6 +58,7 @@ func checkTrial(id ItemID, b []byte) (canonical []byte, at time.Time, err error)
 	return EncodeTrial(t), at, nil
 }
 
+// JoinTrials joins two encoded Trials, see store.Trial.Join.
 func JoinTrials(a, b []byte) ([]byte, error) {
 	x, err := DecodeTrial(a)
 	if err != nil {
@@ -67,6 +71,7 @@ func JoinTrials(a, b []byte) ([]byte, error) {
 	return EncodeTrial(x.Join(y)), nil
 }
 
+// TrialID identifies the row of the attempts at k.
 func TrialID(id SiteID, k partition.Key) ItemID {
 	return ItemID{SiteID: id, Table: TabAttempt, Key: k}
 }

@@ -13,25 +13,26 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Encodings of a packed value: the second byte, after rowVersion.
+// Encodings of a packed value: the second byte, after RowVersion.
 const (
 	packPlain byte = 1 // the bytes
 	PackZstd  byte = 2 // uvarint length of the bytes, then one zstd frame
 )
 
-// Packer compresses and expands values. Safe for concurrent use.
+// Packer compresses and expands values. It is safe for concurrent use.
 type Packer struct {
 	enc  *zstd.Encoder
 	decs sync.Pool
 }
 
-// packing is how many rows are compressed at once: more than there are
-// processors, as one that waits for a processor keeps its encoder.
+// packing is how many rows are compressed at the same time. It is more than the number of
+// processors, because a call that waits for a processor keeps its encoder.
 const packing = 8
 
+// NewPacker returns a Packer.
 func NewPacker() (*Packer, error) {
-	// The fastest level: 5 % more bytes than the next one, which costs nearly thrice the time, the most of a
-	// commit's.
+	// The fastest level gives 5 % more bytes than the next one, which takes nearly three times as
+	// long. That would be most of the time of a commit.
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(packing), zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(false))
 	if err != nil {
@@ -40,7 +41,7 @@ func NewPacker() (*Packer, error) {
 	return &Packer{enc: enc}, nil
 }
 
-// Pack is the value of a row: its version, its encoding and b.
+// Pack returns the value of a row: its version, its encoding and b.
 func (p *Packer) Pack(b []byte) []byte {
 	out := make([]byte, 0, len(b)/2+16)
 	out = append(out, RowVersion, PackZstd)
@@ -52,8 +53,8 @@ func (p *Packer) Pack(b []byte) []byte {
 	return append(append(out[:0], RowVersion, packPlain), b...)
 }
 
-// Unpack undoes pack. It never expands to more than limit bytes, whatever the
-// value claims: the claim is checked first and again against what came out.
+// Unpack is the inverse of Pack. It never expands to more than limit bytes, whatever the value
+// claims: it checks the claimed size first, and then the actual size.
 func (p *Packer) Unpack(v []byte, limit int) ([]byte, error) {
 	if len(v) < 2 || v[0] != RowVersion {
 		return nil, ErrBadRow
@@ -75,9 +76,10 @@ func (p *Packer) Unpack(v []byte, limit int) ([]byte, error) {
 	return nil, fmt.Errorf("encoding %d: %w", v[1], ErrBadRow)
 }
 
+// expand decodes a zstd frame whose content must have exactly size bytes.
 func (p *Packer) expand(frame []byte, size int) ([]byte, error) {
-	// The header is checked before a byte is allocated: a frame that says more
-	// than the row does is refused unread.
+	// The header is checked before any allocation. A frame that claims another size than the row is
+	// refused unread.
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil || (h.HasFCS && h.FrameContentSize != uint64(size)) {
 		return nil, fmt.Errorf("zstd frame: %w", ErrBadRow)
@@ -94,7 +96,7 @@ func (p *Packer) expand(frame []byte, size int) ([]byte, error) {
 	defer p.decs.Put(dec)
 	out, err := dec.DecodeAll(frame, make([]byte, 0, min(size, 32*len(frame)+1<<16)))
 	if errors.Is(err, zstd.ErrDecoderSizeExceeded) && cap(out) < size {
-		out, err = dec.DecodeAll(frame, make([]byte, 0, size)) // truly compresses over 32 times
+		out, err = dec.DecodeAll(frame, make([]byte, 0, size)) // compresses more than 32 times
 	}
 	if err != nil || len(out) != size {
 		return nil, fmt.Errorf("zstd frame: %w", ErrBadRow)
@@ -102,6 +104,7 @@ func (p *Packer) expand(frame []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
+// PackJSON returns v as JSON, packed.
 func (p *Packer) PackJSON(v any) ([]byte, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -110,6 +113,7 @@ func (p *Packer) PackJSON(v any) ([]byte, error) {
 	return p.Pack(b), nil
 }
 
+// EncodeRecord returns the row of r, cut to MaxRecordBytes of JSON (Record.Fit).
 func (p *Packer) EncodeRecord(r *store.Record) ([]byte, error) {
 	_, b, err := r.Fit()
 	if err != nil {
@@ -118,6 +122,7 @@ func (p *Packer) EncodeRecord(r *store.Record) ([]byte, error) {
 	return p.Pack(b), nil
 }
 
+// DecodeRecord is the inverse of EncodeRecord. It cuts larger records of earlier versions.
 func (p *Packer) DecodeRecord(v []byte) (store.Record, error) {
 	b, err := p.Unpack(v, store.OldRecordBytes)
 	if err != nil {
@@ -130,6 +135,7 @@ func (p *Packer) DecodeRecord(v []byte) (store.Record, error) {
 	return r, err
 }
 
+// ParseRecord decodes the JSON of a record. It refuses any other RecordVersion.
 func ParseRecord(b []byte) (store.Record, error) {
 	var r store.Record
 	if err := strictjson.Unmarshal(b, &r); err != nil {

@@ -18,6 +18,7 @@ const (
 	ClassRevisit byte = 2
 )
 
+// ClassOf returns the class of c.
 func ClassOf(c *store.Capture) byte {
 	if c.Revisit == "" {
 		return ClassVersion
@@ -25,7 +26,7 @@ func ClassOf(c *store.Capture) byte {
 	return ClassRevisit
 }
 
-// CaptureID names a capture among all.
+// CaptureID identifies a capture.
 type CaptureID struct {
 	SiteID
 	Key   partition.Key
@@ -33,25 +34,29 @@ type CaptureID struct {
 	At    int64 // microseconds since 1970
 }
 
-// PartLen is what follows the Key and a zero byte in the key of a row: class, time.
+// PartLen is the length of the row's key after the Key and a zero byte: class and time.
 const PartLen = 9
 
+// Row returns the key of the capture's row.
 func (id CaptureID) Row() []byte {
 	return append(CaptureKey(id.SiteID, id.Key), id.Part()...)
 }
 
+// Part returns the end of the key of the capture's row, PartLen bytes. Parts of one class sort by
+// time, before 1970 too.
 func (id CaptureID) Part() []byte {
-	return binary.BigEndian.AppendUint64([]byte{id.Class}, uint64(id.At)^1<<63) // in order of time, before 1970 too
+	return binary.BigEndian.AppendUint64([]byte{id.Class}, uint64(id.At)^1<<63) // in order of time
 }
 
+// Time returns the time of the visit.
 func (id CaptureID) Time() time.Time { return time.UnixMicro(id.At).UTC() }
 
-// CaptureKey is what all rows of k begin with.
+// CaptureKey returns the prefix of all capture rows of k.
 func CaptureKey(id SiteID, k partition.Key) []byte {
 	return append(KeyRow(TabCapture, id, k), SepByte)
 }
 
-// SplitCapture takes what follows the site in a row's key apart.
+// SplitCapture parses the part of a row's key after the site.
 func SplitCapture(rest []byte) (k partition.Key, class byte, at int64, err error) {
 	n := len(rest) - PartLen - 1
 	if n < 0 || rest[n] != SepByte || bytes.IndexByte(rest[:n], SepByte) >= 0 {
@@ -64,8 +69,7 @@ func SplitCapture(rest []byte) (k partition.Key, class byte, at int64, err error
 	return partition.Key(rest[:n]), class, at, nil
 }
 
-// EncodeCapture is the row of c. Its body is a row of its own, of which this has
-// the sum.
+// EncodeCapture returns the row of c. Its body is a separate row; this row has the body's sum.
 func (p *Packer) EncodeCapture(c *store.Capture, sum BodySum) ([]byte, error) {
 	e := Encoder{B: make([]byte, 0, 256+len(c.Request)+len(c.Response))}
 	e.Byte(RowVersion)
@@ -92,10 +96,10 @@ func (p *Packer) EncodeCapture(c *store.Capture, sum BodySum) ([]byte, error) {
 	return p.Pack(e.B), nil
 }
 
-// MaxCaptureRow is the most that the row of a capture expands to.
+// MaxCaptureRow is the maximum expanded size of a capture's row.
 const MaxCaptureRow = store.MaxRecordBytes + 2*store.MaxHeadBytes + 32<<10
 
-// DecodeCapture undoes encodeCapture; the body is left to the caller.
+// DecodeCapture is the inverse of EncodeCapture. The caller reads the body.
 func (p *Packer) DecodeCapture(id CaptureID, v []byte) (c store.Capture, sum BodySum, err error) {
 	b, err := p.Unpack(v, MaxCaptureRow)
 	if err != nil {
@@ -104,6 +108,7 @@ func (p *Packer) DecodeCapture(id CaptureID, v []byte) (c store.Capture, sum Bod
 	return ParseCapture(id, b)
 }
 
+// ParseCapture decodes the unpacked row of a capture.
 func ParseCapture(id CaptureID, b []byte) (c store.Capture, sum BodySum, err error) {
 	d := NewDecoder(b)
 	c = store.Capture{Key: id.Key, At: id.Time(), Revisit: d.text(store.MaxHeader), Of: d.Time(),

@@ -6,13 +6,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Checkpoint is what a source left of a Key, and when. An empty one says that
-// there is none any more.
+// Checkpoint is what a source stored for a Key, and when. An empty one means that there is none any
+// more.
 type Checkpoint struct {
 	At    time.Time
 	Bytes []byte
 }
 
+// Encode returns the unpacked row of c.
 func (c Checkpoint) Encode() []byte {
 	var e Encoder
 	e.Byte(RowVersion)
@@ -21,12 +22,14 @@ func (c Checkpoint) Encode() []byte {
 	return e.B
 }
 
+// ParseCheckpoint is the inverse of Checkpoint.Encode.
 func ParseCheckpoint(b []byte) (Checkpoint, error) {
 	d := NewDecoder(b)
 	c := Checkpoint{At: d.Time(), Bytes: []byte(d.text(store.MaxCheckpointBytes))}
 	return c, d.End("checkpoint")
 }
 
+// checkCheckpoint is CheckItem for checkpoints.
 func checkCheckpoint(id ItemID, b []byte) ([]byte, time.Time, error) {
 	c, err := ParseCheckpoint(b)
 	if err == nil && id.Part != "" {

@@ -13,8 +13,8 @@ import (
 // RowVersion is the first byte of every value.
 const RowVersion = 1
 
-// KeyState is the row of a Key: what is known of it, its place in the
-// frontier, and the validators of its last fetch.
+// KeyState is the row of a Key: what is known about it, its place in the frontier, and the
+// validators of its last fetch.
 type KeyState struct {
 	State    store.State
 	Seed     bool
@@ -24,7 +24,7 @@ type KeyState struct {
 	Attempts int
 	Seq      uint64    // order of admission on this peer
 	Admitted time.Time // on this peer
-	Fetched  time.Time // of the last Commit anywhere, zero = none
+	Fetched  time.Time // of the last Commit on any peer, zero = none
 	Referrer partition.Key
 	Reason   string
 	Etag     string
@@ -33,6 +33,7 @@ type KeyState struct {
 	History  string
 }
 
+// Due returns k as a row of the frontier.
 func (k KeyState) Due(key partition.Key) store.Due {
 	d := store.Due{Key: key, State: k.State, At: k.At, Priority: int(k.Priority), Depth: k.Depth, Attempts: k.Attempts,
 		Reason: k.Reason, ETag: k.Etag, Modified: k.Modified, Digest: k.Digest, Referrer: k.Referrer}
@@ -42,9 +43,8 @@ func (k KeyState) Due(key partition.Key) store.Due {
 	return d
 }
 
-// Encoder appends fields; decoder reads them back and remembers the first
-// fault, so that callers check once. Neither allocates from a length that the
-// input does not hold.
+// Encoder appends fields. Decoder reads them back and remembers the first error, so callers check
+// only once. Neither allocates for a length that exceeds the input.
 type Encoder struct{ B []byte }
 
 func (e *Encoder) Byte(v byte) { e.B = append(e.B, v) }
@@ -69,11 +69,13 @@ func (e *Encoder) flag(v bool) {
 	}
 }
 
+// Decoder reads the fields of a value, see Encoder. Bad is set at the first error.
 type Decoder struct {
 	b   []byte
 	Bad bool
 }
 
+// NewDecoder returns a Decoder of b, after its version.
 func NewDecoder(b []byte) *Decoder {
 	d := &Decoder{b: b}
 	if v := d.byte(); v != RowVersion {
@@ -92,6 +94,7 @@ func (d *Decoder) byte() byte {
 	return v
 }
 
+// Uint reads a varint of at most limit.
 func (d *Decoder) Uint(limit uint64) uint64 {
 	v, n := binary.Uvarint(d.b)
 	if d.Bad || n <= 0 || v > limit {
@@ -113,12 +116,13 @@ func (d *Decoder) text(limit int) string {
 	return v
 }
 
-// Times are kept to the microsecond, in years 0 to 9999 (those that JSON has).
+// Times are stored in microseconds, in the years 0 to 9999, the range of JSON.
 const (
 	MinTime = -62167219200 * 1_000_000
 	MaxTime = 253402300799 * 1_000_000
 )
 
+// Time reads a time between MinTime and MaxTime, or the zero time.
 func (d *Decoder) Time() time.Time {
 	v, n := binary.Varint(d.b)
 	if d.Bad || n <= 0 {
@@ -136,6 +140,7 @@ func (d *Decoder) Time() time.Time {
 	return time.UnixMicro(v).UTC()
 }
 
+// End returns an error if a field was invalid or bytes are left over.
 func (d *Decoder) End(what string) error {
 	if d.Bad || len(d.b) != 0 {
 		return fmt.Errorf("%s: %w", what, ErrBadRow)
@@ -143,6 +148,7 @@ func (d *Decoder) End(what string) error {
 	return nil
 }
 
+// Encode returns the row of k.
 func (k KeyState) Encode() []byte {
 	e := Encoder{B: make([]byte, 0, 96+len(k.Referrer)+len(k.Digest)+len(k.Etag))}
 	e.Byte(RowVersion)
@@ -170,6 +176,7 @@ func (k KeyState) Encode() []byte {
 	return e.B
 }
 
+// DecodeKeyState is the inverse of KeyState.Encode.
 func DecodeKeyState(b []byte) (KeyState, error) {
 	d := NewDecoder(b)
 	k := KeyState{State: store.State(d.byte()), Seed: d.byte() == 1, Priority: d.byte(), At: d.Time(),
@@ -188,17 +195,18 @@ func DecodeKeyState(b []byte) (KeyState, error) {
 	return k, d.End("key state")
 }
 
-// Counts are the totals of one site of one slice.
+// Counts are the totals of one site in one slice.
 type Counts struct {
 	State   [7]int64 // by State
-	Due     int64    // rows in tabDue
+	Due     int64    // rows in TabDue
 	Records int64
 	Fetches int64
 	Posts   int64
-	Files   int64 // of accounts that were had
-	Bytes   int64 // of these, as they came
+	Files   int64 // fetched files of accounts
+	Bytes   int64 // of these, as received
 }
 
+// Encode returns the row of c.
 func (c Counts) Encode() []byte {
 	e := Encoder{B: make([]byte, 0, 24)}
 	e.Byte(RowVersion)
@@ -225,6 +233,7 @@ func (c Counts) Encode() []byte {
 	return e.B
 }
 
+// DecodeCounts is the inverse of Counts.Encode.
 func DecodeCounts(b []byte) (Counts, error) {
 	d := NewDecoder(b)
 	var c Counts
@@ -248,6 +257,7 @@ func DecodeCounts(b []byte) (Counts, error) {
 	return c, d.End("counts")
 }
 
+// EncodeOutboxRow returns the row of r, without Seq.
 func EncodeOutboxRow(r store.OutboxRow) []byte {
 	e := Encoder{B: make([]byte, 0, 40+len(r.Key)+len(r.Referrer))}
 	e.Byte(RowVersion)
@@ -273,7 +283,7 @@ func EncodeOutboxRow(r store.OutboxRow) []byte {
 	return e.B
 }
 
-// DecodeOutboxRow leaves Seq to the caller, who has it from the row's key.
+// DecodeOutboxRow does not set Seq; the caller gets it from the row's key.
 func DecodeOutboxRow(b []byte) (store.OutboxRow, error) {
 	d := NewDecoder(b)
 	r := store.OutboxRow{Slice: partition.Slice(d.Uint(math.MaxUint64)), To: partition.Slice(d.Uint(math.MaxUint64))}
@@ -292,7 +302,7 @@ func DecodeOutboxRow(b []byte) (store.OutboxRow, error) {
 		r.Hint = d.hint()
 	}
 	if placed && r.Gen == 0 && (r.Hint.Kind == 0 || r.Pace != (store.Pace{})) {
-		d.Bad = true // one row has one encoding
+		d.Bad = true // one row has only one valid encoding
 	}
 	return r, d.End("outbox row")
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Next is the state of a Key after c. fetched always grows: by it the replicas
-// of the slice tell the newer state, and ReadLog a later one.
+// Next returns the state of a Key after c. Fetched always grows. The replicas of the slice use it
+// to find the newer state, and ReadLog uses it to find a later one.
 func (k KeyState) Next(c store.Commit) KeyState {
 	k.State, k.At, k.Attempts = c.Next.State, c.Next.At.UTC(), c.Next.Attempts
 	if k.State == store.StatePending && k.At.IsZero() {
@@ -24,7 +24,7 @@ func (k KeyState) Next(c store.Commit) KeyState {
 			k.Fetched = at
 		}
 		k.Etag, k.Modified, k.Digest = r.ETag, r.Modified, r.Digest
-		if len(k.Etag) > store.MaxHeader { // half a validator would validate nothing
+		if len(k.Etag) > store.MaxHeader { // a truncated validator is useless
 			k.Etag = ""
 		}
 		if len(k.Modified) > store.MaxHeader {
@@ -37,12 +37,13 @@ func (k KeyState) Next(c store.Commit) KeyState {
 	return k
 }
 
-// BucketOf orders the due index: rows of one bucket are read by priority, the
-// buckets by time. Wide enough that priority decides among the links of one
-// sitting, small enough that none waits for good.
+// BucketOf returns the bucket of a time in the due index. Rows of one bucket are read by priority,
+// and buckets by time. A bucket is long enough that priority decides among the links of one crawl
+// session. It is short enough that no link waits forever.
 func BucketOf(at time.Time) uint64 {
 	sec := max(at.Unix(), 0)
 	return uint64(sec - sec%int64(Bucket/time.Second))
 }
 
+// Bucket is the length of a bucket of the due index.
 const Bucket = time.Hour

@@ -9,10 +9,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxGapRow is the most that a gap has as JSON: texts of maxHeader bytes and a
-// Key or two, escaped.
+// maxGapRow is the maximum size of a gap as JSON: texts of MaxHeader bytes and up to two Keys,
+// escaped.
 const maxGapRow = 6*(4*store.MaxHeader+2*store.MaxKeyBytes) + 1<<10
 
+// partTime reads the time at the start of an item's part (store.TimePart).
 func partTime(b string) (time.Time, error) {
 	if len(b) < 8 {
 		return time.Time{}, ErrBadRow
@@ -24,6 +25,7 @@ func partTime(b string) (time.Time, error) {
 	return time.UnixMicro(at).UTC(), nil
 }
 
+// ParseGap decodes and checks the unpacked row of a gap.
 func ParseGap(b []byte) (g store.Gap, err error) {
 	if err := strictjson.Unmarshal(b, &g); err != nil {
 		return g, fmt.Errorf("gap: %w: %w", ErrBadRow, err)
@@ -31,6 +33,7 @@ func ParseGap(b []byte) (g store.Gap, err error) {
 	return g, g.Check()
 }
 
+// checkGap is CheckItem for gaps.
 func checkGap(id ItemID, b []byte) ([]byte, time.Time, error) {
 	g, err := ParseGap(b)
 	if err != nil {

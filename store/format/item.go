@@ -9,21 +9,21 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// An item is a row of a Key beside its record: a post, an account in a list, a
-// walk of one, a gap, a person's word (Override), a checkpoint, attempts (Trial). All leaves are alike in what is done
-// with them: each has a state that joins with another of the same item to one, in any
-// order and any number of times the same (joinLeaf). So what a commit writes,
-// what a log replicates, what is imported and what two replicas made apart goes one way.
+// An item is a row of a Key besides its record: a post, an account in a list, a walk of a list, a
+// gap, an override, a checkpoint, or attempts (Trial). All items are treated alike. Each has a
+// state that joins with another state of the same item to one. The result is the same in any order
+// and any number of times (JoinItem). So the same code path serves what a commit writes, what a log
+// replicates, what is imported, and what two replicas wrote separately.
 //
-// Only of walks, gaps and overrides there is a cap for each Key. It leaves the greatest
-// names, so that every replica finds the same ones by itself, and nobody replicates
-// that one is gone.
+// Only walks, gaps and overrides have a maximum number for each Key. The items with the greatest
+// names stay, so every replica finds the same ones by itself, and no deletion is replicated.
 
-// ItemTables are in the order in which they are sent.
+// ItemTables returns the tables of items in the order in which they are sent.
 func ItemTables() []Table {
 	return []Table{TabPost, TabEdge, TabWalk, TabGap, TabOverride, TabCheckpoint, TabAttempt}
 }
 
+// IsItem reports whether t is a table of items.
 func IsItem(t Table) bool {
 	switch t {
 	case TabPost, TabEdge, TabWalk, TabGap, TabOverride, TabCheckpoint, TabAttempt:
@@ -32,25 +32,26 @@ func IsItem(t Table) bool {
 	return false
 }
 
-// IsPacked says whether the items of t are packed, as rows with text are.
+// IsPacked reports whether the items of t are packed, as rows with text are.
 func IsPacked(t Table) bool { return t != TabEdge && t != TabWalk && t != TabAttempt }
 
-// ItemID names an item among all.
+// ItemID identifies an item.
 type ItemID struct {
 	SiteID
 	Table Table
 	Key   partition.Key
-	Part  string // what follows the Key and a zero byte
+	Part  string // the row's key after the Key and a zero byte
 }
 
+// Row returns the key of the item's row.
 func (id ItemID) Row() []byte { return append(ItemKey(id.Table, id.SiteID, id.Key), id.Part...) }
 
-// ItemKey is what all items of k in t begin with.
+// ItemKey returns the prefix of all items of k in t.
 func ItemKey(t Table, id SiteID, k partition.Key) []byte {
 	return append(KeyRow(t, id, k), SepByte)
 }
 
-// CutItem takes what follows the site in a row's key apart.
+// CutItem parses the part of a row's key after the site.
 func CutItem(rest []byte) (k partition.Key, part string, err error) {
 	i := bytes.IndexByte(rest, SepByte)
 	if i <= 0 {
@@ -59,7 +60,7 @@ func CutItem(rest []byte) (k partition.Key, part string, err error) {
 	return partition.Key(rest[:i]), string(rest[i+1:]), nil
 }
 
-// SplitItem takes a row's key apart.
+// SplitItem parses a row's key.
 func SplitItem(t Table, key []byte) (id ItemID, err error) {
 	site, rest, err := SplitRow(key)
 	if err != nil {
@@ -70,7 +71,7 @@ func SplitItem(t Table, key []byte) (id ItemID, err error) {
 	return id, err
 }
 
-// OpenItem is the value of an item without its packing.
+// OpenItem returns the unpacked value of an item.
 func (p *Packer) OpenItem(t Table, value []byte) ([]byte, error) {
 	if !IsPacked(t) {
 		return value, nil
@@ -78,7 +79,7 @@ func (p *Packer) OpenItem(t Table, value []byte) ([]byte, error) {
 	return p.Unpack(value, MaxItem(t))
 }
 
-// MaxItem is the most that a packed item expands to.
+// MaxItem returns the maximum expanded size of an item of t.
 func MaxItem(t Table) int {
 	switch t {
 	case TabPost:
@@ -91,6 +92,7 @@ func MaxItem(t Table) int {
 	return maxGapRow
 }
 
+// CloseItem is the inverse of OpenItem.
 func (p *Packer) CloseItem(t Table, state []byte) []byte {
 	if !IsPacked(t) {
 		return state
@@ -98,8 +100,8 @@ func (p *Packer) CloseItem(t Table, state []byte) []byte {
 	return p.Pack(state)
 }
 
-// CheckItem is the state of an item as this program writes it, from one that
-// another peer sent.
+// CheckItem checks the state of an item that another peer sent, and returns it in this program's
+// own encoding.
 func CheckItem(id ItemID, state []byte) (canonical []byte, at time.Time, err error) {
 	switch id.Table {
 	case TabPost:
@@ -118,7 +120,7 @@ func CheckItem(id ItemID, state []byte) (canonical []byte, at time.Time, err err
 	return checkCheckpoint(id, state)
 }
 
-// JoinItem is the state that two states of one item make.
+// JoinItem joins two states of one item.
 func JoinItem(id ItemID, a, b []byte) ([]byte, error) {
 	if bytes.Equal(a, b) {
 		return a, nil
@@ -142,8 +144,8 @@ func JoinItem(id ItemID, a, b []byte) ([]byte, error) {
 	return further(a, b, ParseCheckpoint, func(c, d Checkpoint) int { return c.At.Compare(d.At) })
 }
 
-// further is that of two states which by says came later or got further, of equals
-// the greater in bytes: whoever joins them, in whatever order, keeps the same.
+// further returns the greater of two states in the order by. If they are equal, it returns the one
+// with the greater bytes. So every peer that joins them, in any order, keeps the same one.
 func further[T any](a, b []byte, parse func([]byte) (T, error), by func(T, T) int) ([]byte, error) {
 	v, err := parse(a)
 	if err != nil {
@@ -159,7 +161,7 @@ func further[T any](a, b []byte, parse func([]byte) (T, error), by func(T, T) in
 	return b, nil
 }
 
-// KeepOf is how many items of a Key are kept.
+// KeepOf returns how many items of a Key stay.
 func KeepOf(t Table) int {
 	switch t {
 	case TabWalk:

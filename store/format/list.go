@@ -12,19 +12,19 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A list is kept as one row an account, with the spans of time in which it was
-// met, and one row a walk. That an account is gone is not written: it follows
-// from a complete walk that began after the account was last met, so that a walk
-// of a list of millions writes what it met and nothing else, page by page. It is
-// written when the account comes back, as the end of its span.
+// A list is stored as one row for each account, with the periods in which it was in the list, and
+// one row for each walk. No row says that an account is gone. That follows from a complete walk
+// that began after the account was last seen. So a walk of a list of millions writes only what it
+// saw, page by page. When the account comes back, its row gets the end of its earlier span.
 //
-// Clocks: a walk judges by its own Began what the walks before met. If the peer
-// before was ahead by more than the time between its last page and this walk,
-// what is gone is found so by the next walk.
+// Clocks: a walk compares its own Began with the times that earlier walks wrote. An earlier peer's
+// clock may have been ahead by more than the time between its last page and this walk. Then only
+// the next walk finds what is gone.
 
-// Edge is the state of one account in a list: its spans by First, in order.
+// Edge is the state of one account in a list: its spans, ordered by First.
 type Edge []store.Span
 
+// Encode returns the row of x.
 func (x Edge) Encode() []byte {
 	var e Encoder
 	e.Byte(RowVersion)
@@ -37,6 +37,7 @@ func (x Edge) Encode() []byte {
 	return e.B
 }
 
+// ParseEdge is the inverse of Edge.Encode. It checks the spans and their order.
 func ParseEdge(b []byte) (Edge, error) {
 	d := NewDecoder(b)
 	n := d.Uint(store.MaxEdgeSpans)
@@ -53,6 +54,7 @@ func ParseEdge(b []byte) (Edge, error) {
 	return x, d.End("edge")
 }
 
+// checkEdge is CheckItem for accounts of a list.
 func checkEdge(id ItemID, b []byte) ([]byte, time.Time, error) {
 	x, err := ParseEdge(b)
 	if err == nil {
@@ -67,7 +69,7 @@ func checkEdge(id ItemID, b []byte) ([]byte, time.Time, error) {
 	return x.Encode(), x.last(), nil
 }
 
-// checkList refuses what is no list.
+// checkList returns an error if the Key is not a list.
 func checkList(id ItemID) error {
 	if k := id.Key.Kind(); k != partition.KindFollowers && k != partition.KindFollowing {
 		return fmt.Errorf("%.80q is no list", id.Key)
@@ -75,7 +77,7 @@ func checkList(id ItemID) error {
 	return nil
 }
 
-// last is when the account was met last.
+// last returns when the account was last seen.
 func (x Edge) last() (at time.Time) {
 	for _, s := range x {
 		at = store.Latest(at, s.Last)
@@ -83,7 +85,7 @@ func (x Edge) last() (at time.Time) {
 	return at
 }
 
-// join has the spans of both; of two that begin at one moment, the later ends.
+// join returns the spans of both. If two spans begin at the same moment, it takes the later end.
 func (x Edge) join(y Edge) Edge {
 	by := map[int64]store.Span{}
 	for _, s := range append(slices.Clone(x), y...) {
@@ -98,6 +100,7 @@ func (x Edge) join(y Edge) Edge {
 	return out[max(len(out)-store.MaxEdgeSpans, 0):]
 }
 
+// joinEdges joins two encoded Edges.
 func joinEdges(a, b []byte) ([]byte, error) {
 	x, err := ParseEdge(a)
 	if err != nil {
@@ -110,7 +113,7 @@ func joinEdges(a, b []byte) ([]byte, error) {
 	return x.join(y).Encode(), nil
 }
 
-// Met is x with a meeting at a time no earlier than the last.
+// Met returns x after the account was seen at a time, which counts as no earlier than the last one.
 func (x Edge) Met(at time.Time, ws Walks) Edge {
 	if len(x) == 0 {
 		return Edge{{First: at, Last: at}}
@@ -126,7 +129,7 @@ func (x Edge) Met(at time.Time, ws Walks) Edge {
 	return out
 }
 
-// latest is the span that was met last.
+// latest returns the span with the latest end.
 func (x Edge) latest() (best int) {
 	for i, s := range x {
 		if !s.Last.Before(x[best].Last) {
@@ -136,12 +139,12 @@ func (x Edge) latest() (best int) {
 	return best
 }
 
-// Show is x as an Edge.
+// Show returns x as a store.Edge.
 func (x Edge) Show(to partition.Key, ws Walks, doubted time.Time) store.Edge {
 	spans := slices.Clone(x)
 	i := x.latest()
 	spans[i].Gone = ws.missed(spans[i].Last)
-	for j := range spans { // what another peer met later is no end
+	for j := range spans { // a span that another peer saw for longer has not ended
 		if j != i && spans[j].Gone.Before(spans[j].Last) {
 			spans[j].Gone = spans[j].Last
 		}
@@ -170,10 +173,10 @@ func (x Edge) Show(to partition.Key, ws Walks, doubted time.Time) store.Edge {
 // Walks are the complete walks of a list, by Began.
 type Walks []store.Walk
 
-// missed is the end of the first walk that began after a time.
+// missed returns the end of the first walk that began after a time.
 func (ws Walks) missed(after time.Time) time.Time {
 	i, _ := slices.BinarySearchFunc(ws, after, func(w store.Walk, t time.Time) int {
-		return cmp.Or(w.Began.Compare(t), -1) // the one that began then saw it
+		return cmp.Or(w.Began.Compare(t), -1) // a walk that began at that time saw it
 	})
 	if i == len(ws) {
 		return time.Time{}
@@ -181,6 +184,7 @@ func (ws Walks) missed(after time.Time) time.Time {
 	return ws[i].At
 }
 
+// EncodeWalk returns the row of w, without List and Began.
 func EncodeWalk(w store.Walk) []byte {
 	var e Encoder
 	e.Byte(RowVersion)
@@ -193,6 +197,7 @@ func EncodeWalk(w store.Walk) []byte {
 	return e.B
 }
 
+// ParseWalk decodes and checks a walk. List and Began come from id.
 func ParseWalk(id ItemID, b []byte) (store.Walk, error) {
 	d := NewDecoder(b)
 	w := store.Walk{List: id.Key, At: d.Time(), Seen: int64(d.Uint(math.MaxInt64)),
@@ -209,6 +214,7 @@ func ParseWalk(id ItemID, b []byte) (store.Walk, error) {
 	return w, err
 }
 
+// checkWalk is CheckItem for walks.
 func checkWalk(id ItemID, b []byte) ([]byte, time.Time, error) {
 	w, err := ParseWalk(id, b)
 	if err == nil {

@@ -11,53 +11,53 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Names of rows in a log entry; all but two are the letters of their tables. Those
-// of leaves are their tables'.
+// Names of rows in a log entry. All but two are the letters of their tables. Items use the letters
+// of their tables too.
 const (
-	NameKey     byte = 'K' // key state, with the time of the fetch it tells of
+	NameKey     byte = 'K' // key state, with the time of its fetch
 	NameNew     byte = 'N' // key state of a Key never fetched
 	NameSite    byte = 'P' // pace of a site, and its robots.txt
-	NamePace    byte = 'Q' // pace of a site whose robots.txt are as they were
+	NamePace    byte = 'Q' // pace of a site whose robots.txt did not change
 	NameRecord  byte = 'R'
-	NameLink    byte = 'X' // outbox row, there or sent
+	NameLink    byte = 'X' // outbox row, present or sent
 	NameUnit    byte = 'U' // placement of a unit
-	NameCapture byte = 'V' // capture, there or gone
+	NameCapture byte = 'V' // capture, present or deleted
 )
 
 // LogRow names a row that a batch wrote.
 type LogRow struct {
 	Name    byte
 	Rest    string    // of the row's key, after the slice
-	Size    int       // about, of the row when the batch wrote it; not kept
-	Fetched time.Time // of a key state as the batch left it, zero = never
+	Size    int       // approximate, of the row when the batch wrote it; not stored
+	Fetched time.Time // of a key state after the batch, zero = never
 }
 
-// LogEntry is what a slice's log has for one batch, or for a log chunk of them.
+// LogEntry is the entry of a slice's log for one batch, or for a log chunk of several.
 type LogEntry struct {
 	EntryHead
 	Rows []LogRow
 }
 
-// EntryHead is an entry without its rows. The running totals let the length of
-// a log be known from its two ends.
+// EntryHead is an entry without its rows. Its running totals give the length of a log from its two
+// ends.
 type EntryHead struct {
 	Pos     uint64 // 0: there is no entry
-	Span    uint64 // positions covered: those above pos-span; 0 where a log begins
-	Ordinal uint64 // how many entries there were up to and with this
+	Span    uint64 // positions covered: those above Pos-Span; 0 where a log begins
+	Ordinal uint64 // number of entries up to and including this one
 	Before  uint64 // bytes of all entries before this
 	Size    uint64 // bytes of this
 }
 
-// Base is the position that a peer must be at, or above, for e to be its next.
+// Base is the position that a peer must have reached for e to be its next entry.
 func (e EntryHead) Base() uint64 { return e.Pos - e.Span }
 
+// LogKey returns the key of the log entry of sl at pos.
 func LogKey(sl partition.Slice, pos uint64) []byte {
 	return binary.BigEndian.AppendUint64(SlicePrefix(TabSlice, sl), pos)
 }
 
-// Encode is the value of an entry's row. Rows are put in order, so that what a
-// row's key shares with the one before is not written again; of two for the
-// same row the later fetch stays.
+// Encode returns the value of an entry's row. It sorts the rows, so that the shared start of two
+// row keys is written once. Of two entries for the same row, the later fetch stays.
 func (e *LogEntry) Encode() []byte {
 	slices.SortFunc(e.Rows, func(a, b LogRow) int {
 		if c := bytes.Compare([]byte(a.Rest), []byte(b.Rest)); c != 0 {
@@ -93,6 +93,7 @@ func (e *LogEntry) Encode() []byte {
 	return w.B
 }
 
+// shared returns the length of the common prefix of a and b.
 func shared(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -103,9 +104,10 @@ func shared(a, b string) int {
 	return n
 }
 
-// maxRest bounds what follows the slice in a row's key.
+// maxRest limits the length of a row's key after the slice.
 const maxRest = store.MaxSiteBytes + 1 + store.MaxKeyBytes + 1 + max(store.MaxKeyBytes, store.MaxPostURI)
 
+// DecodeHead decodes an entry without its rows. The Decoder is at the first row.
 func DecodeHead(key, value []byte) (EntryHead, *Decoder, error) {
 	d := NewDecoder(value)
 	h := EntryHead{Span: d.Uint(math.MaxUint64), Ordinal: d.Uint(math.MaxUint64), Before: d.Uint(math.MaxUint64),
@@ -119,6 +121,7 @@ func DecodeHead(key, value []byte) (EntryHead, *Decoder, error) {
 	return h, d, nil
 }
 
+// DecodeEntry is the inverse of LogEntry.Encode.
 func DecodeEntry(key, value []byte) (LogEntry, error) {
 	h, d, err := DecodeHead(key, value)
 	if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// maxOverrideRow is the most that an override has as JSON.
+// maxOverrideRow is the maximum size of an override as JSON.
 const maxOverrideRow = 6*(4*store.MaxHeader+store.MaxKeyBytes) + 1<<10
 
+// ParseOverride decodes and checks the unpacked row of an override.
 func ParseOverride(b []byte) (o store.Override, err error) {
 	if err := strictjson.Unmarshal(b, &o); err != nil {
 		return o, fmt.Errorf("override: %w: %w", ErrBadRow, err)
@@ -19,6 +20,7 @@ func ParseOverride(b []byte) (o store.Override, err error) {
 	return o, o.Check()
 }
 
+// checkOverride is CheckItem for overrides.
 func checkOverride(id ItemID, b []byte) ([]byte, time.Time, error) {
 	o, err := ParseOverride(b)
 	if err != nil {
@@ -31,7 +33,8 @@ func checkOverride(id ItemID, b []byte) ([]byte, time.Time, error) {
 	return out, o.At, err
 }
 
-// joinOverrides: two of one name say the same, but for the peer that heard it.
+// joinOverrides joins two states with the same name; they differ only in the peer that received
+// them.
 func joinOverrides(a, b []byte) ([]byte, error) {
 	if bytes.Compare(a, b) > 0 {
 		return a, nil

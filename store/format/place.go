@@ -8,12 +8,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
+// UnitKey returns the key of the row of a unit's placement.
 func UnitKey(sl partition.Slice, u partition.Unit) []byte {
 	return append(SlicePrefix(TabUnit, sl), u...)
 }
 
+// WhereKey returns the key of k's row in TabWhere.
 func WhereKey(k partition.Key) []byte { return append([]byte{byte(TabWhere)}, k...) }
 
+// EncodePlacement returns the row of p, without Unit.
 func EncodePlacement(p store.Placement) []byte {
 	e := Encoder{B: make([]byte, 0, 40+len(p.Why))}
 	e.Byte(RowVersion)
@@ -24,6 +27,7 @@ func EncodePlacement(p store.Placement) []byte {
 	return e.B
 }
 
+// DecodePlacement is the inverse of EncodePlacement.
 func DecodePlacement(u partition.Unit, b []byte) (store.Placement, error) {
 	d := NewDecoder(b)
 	p := store.Placement{Unit: u, To: partition.Slice(d.Uint(math.MaxUint64)), Gen: d.Uint(store.MaxGen), At: d.Time(),
@@ -43,8 +47,8 @@ func (d *Decoder) pace() store.Pace {
 		BackOff: time.Duration(d.Uint(uint64(store.MaxWait))), Fetched: int64(d.Uint(math.MaxInt64))}
 }
 
-// PlacementAbove says that p is later than old; of two of one generation the greater row
-// is, so that the order of imports does not matter.
+// PlacementAbove reports whether p is later than old. If both have the same generation, the greater
+// row counts as later, so the order of imports does not matter.
 func PlacementAbove(p, old store.Placement) bool {
 	if p.Gen != old.Gen {
 		return p.Gen > old.Gen
@@ -52,7 +56,8 @@ func PlacementAbove(p, old store.Placement) bool {
 	return string(EncodePlacement(p)) > string(EncodePlacement(old))
 }
 
-// Moved is k at now, later than it was, so that every replica takes it.
+// Moved returns k with a Fetched of now, or later if needed, so that every replica accepts it as
+// newer.
 func (k KeyState) Moved(now time.Time) KeyState {
 	at := now.UTC().Truncate(store.Tick)
 	if !at.After(k.Fetched) {

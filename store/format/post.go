@@ -12,24 +12,24 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// PostRow is what is kept of one post. Seen as a set it is: the versions that
-// were ever fetched, each with the time when it was fetched last, of which the
-// latest is Record; and the time up to which all versions are forgotten. Two of
-// them join as these sets do: that is why copies may meet in any order.
+// PostRow is the stored state of one post. It is a set: the versions that were ever fetched, each
+// with the time of its last fetch, and a time up to which all versions are forgotten. Record is the
+// latest version. Two states join as these sets do, so copies may meet in any order.
 type PostRow struct {
 	Record store.Record `json:"record"` // the latest, or a tombstone
 	Edits  []store.Edit `json:"edits,omitempty"`
-	// Gone: versions fetched up to then are not kept: the post was seen deleted
-	// then, or just after with the wish not to be archived. A later one is.
+	// Gone is the time up to which fetched versions are not stored; later ones are. The post was
+	// seen deleted at that time, or just after it with the wish not to be archived.
 	Gone time.Time `json:"gone,omitzero"`
 }
 
-// maxPostRow is the most that a postRow has as JSON.
+// maxPostRow is the maximum size of a PostRow as JSON.
 const maxPostRow = (store.MaxPostEdits+1)*(store.MaxPostBytes+1<<10) + 1<<10
 
-// maxPostWord caps what is a name and not a text in a post, in bytes.
+// maxPostWord is the maximum length in bytes of a name, as opposed to a text, in a post.
 const maxPostWord = 2 << 10
 
+// ParsePost decodes the unpacked row of a post.
 func ParsePost(b []byte) (PostRow, error) {
 	var p PostRow
 	if err := strictjson.Unmarshal(b, &p); err != nil {
@@ -41,13 +41,14 @@ func ParsePost(b []byte) (PostRow, error) {
 	return p, nil
 }
 
-// Shown is p as a Record to be shown.
+// Shown returns p as a Record for display.
 func (p PostRow) Shown() store.Record {
 	r := p.Record
 	r.Edits = p.Edits
 	return r
 }
 
+// checkPost is CheckItem for posts.
 func checkPost(id ItemID, b []byte) ([]byte, time.Time, error) {
 	p, err := ParsePost(b)
 	if err != nil {
@@ -83,7 +84,7 @@ func checkPost(id ItemID, b []byte) ([]byte, time.Time, error) {
 	return out, r.FetchedAt, err
 }
 
-// NewPost is a post just fetched, within the caps.
+// NewPost returns the state of a post that was just fetched, cut to the limits.
 func NewPost(r store.Record) (PostRow, error) {
 	r.Unload()
 	r.Unhad()
@@ -116,9 +117,10 @@ func NewPost(r store.Record) (PostRow, error) {
 	return p, nil
 }
 
+// Encode returns the unpacked row of p.
 func (p PostRow) Encode() ([]byte, error) { return store.PlainJSON(p) }
 
-// above is the order of the versions of one post.
+// above reports whether p is the later of two versions of one post.
 func (p PostRow) above(q PostRow) bool {
 	if c := p.Record.FetchedAt.Compare(q.Record.FetchedAt); c != 0 {
 		return c > 0
@@ -128,20 +130,21 @@ func (p PostRow) above(q PostRow) bool {
 	}
 	a, errA := store.PlainJSON(p.Record)
 	b, errB := store.PlainJSON(q.Record)
-	return errA == nil && errB == nil && bytes.Compare(a, b) > 0 // both were JSON
+	return errA == nil && errB == nil && bytes.Compare(a, b) > 0 // both were valid JSON
 }
 
-// version is what an edit changes.
+// version is the content that an edit changes.
 type version struct{ warning, text string }
 
 func versionOf(e store.Edit) version { return version{e.Warning, e.Text} }
 
-// edit is the latest version as one that is over.
+// edit returns the latest version as an earlier one.
 func (p PostRow) edit() store.Edit {
 	r := &p.Record
 	return store.Edit{SeenAt: r.FetchedAt, EditedAt: r.EditedAt, Warning: r.Warning, Text: r.Text}
 }
 
+// compareEdits orders the edits of a post by the time of their last fetch.
 func compareEdits(e, o store.Edit) int {
 	var a, b time.Time
 	if e.EditedAt != nil {
@@ -154,7 +157,7 @@ func compareEdits(e, o store.Edit) int {
 		a.Compare(b))
 }
 
-// join is both as one.
+// join returns the joined state of both.
 func (p PostRow) join(q PostRow) PostRow {
 	if q.above(p) {
 		p, q = q, p
@@ -182,6 +185,7 @@ func (p PostRow) join(q PostRow) PostRow {
 	return out
 }
 
+// joinPosts joins two encoded PostRows.
 func joinPosts(a, b []byte) ([]byte, error) {
 	p, err := ParsePost(a)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// ExpandsTo is how many bytes a packed value says it has inside, as ApplyLog
-// counts them.
+// ExpandsTo returns the claimed expanded size of a packed value, as ApplyLog counts it.
 func ExpandsTo(value []byte, name byte) int {
 	if name == NameKey || name == NameLink || name == NameUnit || IsItem(Table(name)) && !IsPacked(Table(name)) ||
 		len(value) < 2 {
@@ -27,7 +26,7 @@ func ExpandsTo(value []byte, name byte) int {
 	return len(value) - 2
 }
 
-// Admission is the state of a Key as it was when it was admitted.
+// Admission returns the state that a Key had when it was admitted.
 func (k KeyState) Admission() KeyState {
 	at := k.Admitted
 	if at.IsZero() {

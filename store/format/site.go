@@ -8,13 +8,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// SiteRow is a Site as it is kept: its robots.txt bodies, which are large and
-// seldom change, are rows of their own and not written with every fetch.
+// SiteRow is the stored form of a Site. Its robots.txt bodies are large and rarely change, so they
+// are separate rows and not written with every fetch.
 type SiteRow struct {
 	store.Site
 	Robots map[string]RobotsHead // hides Site.Robots
 }
 
+// RobotsHead describes a robots.txt whose body is a separate row.
 type RobotsHead struct {
 	Status  int
 	Fetched time.Time
@@ -22,6 +23,7 @@ type RobotsHead struct {
 	Sum     []byte // SHA-256 of the body
 }
 
+// DecodeSiteRow decodes the row of a pace.
 func (p *Packer) DecodeSiteRow(v []byte) (row SiteRow, err error) {
 	b, err := p.Unpack(v, store.MaxSiteRow)
 	if err == nil {
@@ -30,6 +32,7 @@ func (p *Packer) DecodeSiteRow(v []byte) (row SiteRow, err error) {
 	return row, err
 }
 
+// ParseSite decodes the JSON of a Site.
 func ParseSite(b []byte) (store.Site, error) {
 	var st store.Site
 	if err := strictjson.Unmarshal(b, &st); err != nil {

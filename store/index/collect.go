@@ -10,14 +10,15 @@ import (
 	index "github.com/blevesearch/bleve_index_api"
 )
 
-// cursor walks the documents of one word in one field.
+// cursor iterates over the documents that contain one word in one field.
 type cursor struct {
 	r   index.TermFieldReader
 	doc *index.TermFieldDoc
 	num uint64 // of doc
-	ok  bool   // there is a doc
+	ok  bool   // whether there is a doc
 }
 
+// openCursor returns a cursor at the first document. Only text and title have frequencies.
 func openCursor(ctx context.Context, r index.IndexReader, field, term string, positions bool) (*cursor, error) {
 	freq := field == fieldText || field == fieldTitle
 	tr, err := r.TermFieldReader(ctx, []byte(term), field, freq, freq, positions)
@@ -42,7 +43,7 @@ func (c *cursor) set(d *index.TermFieldDoc, err error) error {
 
 func (c *cursor) next() error { return c.set(c.r.Next(c.doc.Reset())) }
 
-// seek goes to num or what follows; never back.
+// seek moves to num or the next document after it. It never moves back.
 func (c *cursor) seek(num uint64) error {
 	if !c.ok || c.num >= num {
 		return nil
@@ -53,10 +54,10 @@ func (c *cursor) seek(num uint64) error {
 
 func (c *cursor) close() error { return c.r.Close() }
 
-// search is one query on its way through one state of an index.
+// search is one running query on one state of the index.
 type search struct {
 	ctx    context.Context
-	must   []*cursor // every one has the document; the rarest first
+	must   []*cursor // a hit must be in all of them; the rarest first
 	words  []scored
 	exact  []phrase
 	not    []phrase
@@ -70,16 +71,16 @@ type scored struct {
 	weight      float64
 }
 
-// phrase are words that follow each other; one word alone needs no positions.
+// phrase is a sequence of words. A phrase of one word needs no positions.
 type phrase []placed
 
-// placed is a word of a phrase, so many places after the first.
+// placed is a word of a phrase, at places after the first word.
 type placed struct {
 	*cursor
 	at uint64
 }
 
-// collect puts every document that q finds into best.
+// collect adds every document that q finds to best.
 func collect(ctx context.Context, r index.IndexReader, q Query, p plan, st Stats, best *top) (err error) {
 	s := &search{ctx: ctx}
 	defer func() {
@@ -123,7 +124,7 @@ func collect(ctx context.Context, r index.IndexReader, q Query, p plan, st Stats
 	return nil
 }
 
-// all is the query without a word to find.
+// all handles a query without a word to find: it considers every document.
 func (s *search) all(r index.IndexReader, best *top) error {
 	ids, err := r.DocIDReaderAll()
 	if err != nil {
@@ -155,6 +156,7 @@ func (s *search) cursor(r index.IndexReader, field, term string, positions bool)
 	return c, err
 }
 
+// prepare opens the cursors and the filter of a search.
 func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err error) {
 	if s.filter, err = newFilter(r, q); err != nil {
 		return err
@@ -191,7 +193,7 @@ func (s *search) prepare(r index.IndexReader, q Query, p plan, st Stats) (err er
 	return err
 }
 
-// phrases opens those of at least so many words.
+// phrases opens cursors for the lists of at least least words.
 func (s *search) phrases(r index.IndexReader, lists [][]term, least int) ([]phrase, error) {
 	var out []phrase
 	for _, words := range lists {
@@ -207,6 +209,7 @@ func (s *search) phrases(r index.IndexReader, lists [][]term, least int) ([]phra
 	return out, nil
 }
 
+// phrase opens the cursors of one phrase.
 func (s *search) phrase(r index.IndexReader, words []term, positions bool) (ph phrase, err error) {
 	for _, w := range words {
 		c, err := s.cursor(r, fieldText, w.word, positions)
@@ -218,7 +221,7 @@ func (s *search) phrase(r index.IndexReader, words []term, positions bool) (ph p
 	return ph, nil
 }
 
-// take weighs one document that has all the words.
+// take checks and scores one document that has all the words.
 func (s *search) take(num uint64, id index.IndexInternalID, best *top) error {
 	if ok, err := s.filter.pass(id); err != nil || !ok {
 		return err
@@ -247,7 +250,7 @@ func (s *search) take(num uint64, id index.IndexInternalID, best *top) error {
 	return best.add(score, num, id)
 }
 
-// in says whether document num has the phrase.
+// in reports whether document num contains the phrase.
 func (ph phrase) in(num uint64) (bool, error) {
 	if ok, err := ph.seek(num); err != nil || !ok || len(ph) == 1 {
 		return ok, err
@@ -255,7 +258,7 @@ func (ph phrase) in(num uint64) (bool, error) {
 	return len(ph.places()) > 0, nil
 }
 
-// seek says whether document num has all the words.
+// seek reports whether document num contains all words of the phrase.
 func (ph phrase) seek(num uint64) (bool, error) {
 	for _, c := range ph {
 		if err := c.cursor.seek(num); err != nil {
@@ -271,11 +274,11 @@ func (ph phrase) seek(num uint64) (bool, error) {
 // place is a position in a part of a document: the title, or the text.
 type place struct{ part, pos uint64 }
 
-// span is from where to where in a text, in bytes.
+// span is a range of bytes in a text.
 type span struct{ from, to int }
 
-// places are where the phrase begins in the document that all its cursors, opened with
-// positions, are at, each with the bytes of that part that are the phrase.
+// places returns where the phrase begins in the current document of its cursors, each with its
+// range of bytes in that part. The cursors must be opened with positions and be at one document.
 func (ph phrase) places() map[place]span {
 	var out map[place]span
 	for i, c := range ph {
@@ -309,12 +312,12 @@ func (c candidate) before(o candidate) bool {
 	return c.score > o.score || c.score == o.score && c.doc < o.doc
 }
 
-// top keeps the n best; its heap has the worst of them first.
+// top keeps the n best candidates; its heap has the worst of them first.
 type top struct {
 	n     int
 	r     index.IndexReader
 	total uint64
-	after *candidate // what comes before it or is it is counted, and not kept
+	after *candidate // it and candidates before it are counted but not kept
 	heap  candidates
 }
 
@@ -332,7 +335,8 @@ func (h *candidates) Pop() any {
 	return c
 }
 
-// add looks the name up only of what could enter.
+// add counts a document and keeps it if it is among the best. It looks up the names of only those
+// that may be.
 func (t *top) add(score float64, num uint64, id index.IndexInternalID) error {
 	t.total++
 	if len(t.heap) == t.n && score < t.heap[0].score || t.after != nil && score > t.after.score {

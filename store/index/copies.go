@@ -13,42 +13,41 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Copies. A document stands in the buckets in which it can meet its copies, as
-// Options.Print has them; Meet finds who stands in the same. The buckets are a
-// field like the others: they come and go with the text that they are of, in the
-// same batch, move with the slice that it is in, and are made again with the index.
-// What a bucket means, and who of those that meet is a copy, the caller knows.
+// Copies. A document is in the buckets in which it can meet its copies, as Options.Fingerprint
+// returns them; Meet finds the documents that share a bucket. Buckets are a field like the others:
+// they are written and deleted in the same batch as the text, move with its slice, and are rebuilt
+// with the index. Only the caller knows what a bucket means and which documents are really copies.
 
-// The fields of what copies are found by.
+// The fields used to find copies.
 const (
-	fieldBucket      = "bucket" // 16 hex digits, one for each
+	fieldBucket      = "bucket" // 16 hex digits, one term for each bucket
 	fieldBits        = "bits"   // 16 hex digits, as value
-	fieldFingerprint = "print"  // "y" of each document that has buckets
+	fieldFingerprint = "print"  // "y" for each document that has buckets
 )
 
-// Fingerprint is by what a document meets its copies.
+// Fingerprint contains the values by which a document meets its copies.
 type Fingerprint struct {
-	Bits    uint64   // what Meeting.Near judges by
+	Bits    uint64   // the argument of Meeting.Near
 	Buckets []uint64 // at most MaxBuckets
 }
 
-// Caps of copies.
+// Limits of copies.
 const (
-	MaxBuckets  = 16   // of one document; those beyond are left out
-	MaxMeetings = 1024 // of one Meet
-	MaxMet      = 1000 // documents that one Meet finds
+	MaxBuckets  = 16   // of one document; further ones are ignored
+	MaxMeetings = 1024 // of one call of Meet
+	MaxMet      = 1000 // documents that one call of Meet finds
 )
 
-// Meeting is a bucket, and who of those in it is looked for, by their Print.Bits; nil:
-// all of them.
+// Meeting selects documents of one bucket. Near selects them by their Fingerprint.Bits; nil selects
+// all.
 type Meeting struct {
 	Bucket uint64
 	Near   func(bits uint64) bool
 }
 
-// Met is what Meet found.
+// Met is the result of Meet.
 type Met struct {
-	More    bool              // there are others
+	More    bool              // there are more than MaxMet
 	Missing []partition.Slice // as in Stats
 }
 
@@ -63,14 +62,14 @@ func addFingerprint(p Fingerprint, word, value func(field, term string)) {
 	}
 }
 
-// hex16 is n as 16 hex digits.
+// hex16 returns n as 16 hex digits.
 func hex16(n uint64) string {
 	s := strconv.FormatUint(n, 16)
 	return "0000000000000000"[len(s):] + s
 }
 
-// Fingerprints is how many documents of the index, whatever their slices, have a Print; 0
-// when it cannot be read.
+// Fingerprints returns how many documents of the index, of all slices, have a Fingerprint. It
+// returns 0 when the index cannot be read.
 func (ix *Index) Fingerprints() (n int64) {
 	err := ix.read(func(r index.IndexReader) error {
 		c, err := openCursor(context.Background(), r, fieldFingerprint, "y", false)
@@ -87,10 +86,11 @@ func (ix *Index) Fingerprints() (n int64) {
 	return n
 }
 
-// Meet calls each for every document of sls that one of at finds, as the store has it
-// now, in order of Key, then Post; of more than MaxMet for the first of them. An error
-// of each ends it. ErrQuery: more than MaxMeetings. Cost: the documents of the
-// buckets, and a record of the store for each that is found.
+// Meet calls each for every document of sls that one of at finds, with the record that the store
+// has now. The documents come in order of Key, then Post; if there are more than MaxMet, only the
+// first of them come. An error of each ends the call. Meet returns ErrQuery for more than
+// MaxMeetings meetings. Cost: the documents of the buckets, and a record of the store for each
+// document found.
 func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting,
 	each func(store.Record, partition.Slice) error) (met Met, err error) {
 	if len(at) > MaxMeetings {
@@ -123,7 +123,7 @@ func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting,
 		}
 		r, sl, err := ix.find(d)
 		if errors.Is(err, store.ErrNotExist) || err == nil && !indexed(&r) {
-			continue // since it was indexed
+			continue // deleted or changed since it was indexed
 		}
 		if err == nil {
 			err = each(r, sl)
@@ -135,7 +135,7 @@ func (ix *Index) Meet(ctx context.Context, sls []partition.Slice, at []Meeting,
 	return met, nil
 }
 
-// meet puts the names of those of one bucket into found.
+// meet adds the names of the matching documents of one bucket to found.
 func meet(ctx context.Context, r index.IndexReader, values index.DocValueReader, wanted map[partition.Slice]bool,
 	m Meeting, found *least) (err error) {
 	c, err := openCursor(ctx, r, fieldBucket, hex16(m.Bucket), false)
@@ -174,7 +174,7 @@ func meet(ctx context.Context, r index.IndexReader, values index.DocValueReader,
 	return nil
 }
 
-// least keeps the MaxMet least names, each once.
+// least keeps the MaxMet smallest names, each once.
 type least struct {
 	docs []doc
 	more bool

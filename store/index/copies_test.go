@@ -14,8 +14,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// byWords has a record meet others in a bucket for each word of its title; its bits are
-// how many bytes of text it has.
+// byWords puts a record into a bucket for each word of its title. Its bits are the number of bytes
+// of its text.
 func byWords(r *store.Record) (p Fingerprint) {
 	p.Bits = uint64(len(r.Text))
 	for _, w := range strings.Fields(r.Title) {
@@ -78,7 +78,8 @@ func TestMeet(t *testing.T) {
 	if n := ix.Fingerprints(); n != 3 {
 		t.Errorf("%d prints", n)
 	}
-	// What its site takes back is not found at once, and has no print once that is indexed.
+	// A page that its site withdraws is not found at once. Once that is indexed, it has no
+	// fingerprint.
 	back := b
 	back.FetchedAt, back.NoIndex = back.FetchedAt.Add(1e9), true
 	commit(t, s, back)
@@ -99,7 +100,7 @@ func TestMeet(t *testing.T) {
 	}
 	closeIndex(t, ix)
 
-	// Of another version the index is made anew, and with the same it is not.
+	// An index of another version is rebuilt; one of the same version is not.
 	for _, x := range []struct {
 		version int
 		want    int64
@@ -119,8 +120,8 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// Of more documents than Meet gives, those first in order are given, and it says that
-// there are others.
+// When there are more documents than Meet returns, it returns the first in order and reports that
+// there are more.
 func TestMeetIsBounded(t *testing.T) {
 	var l least
 	for i := range 10 * MaxMet {
@@ -133,7 +134,7 @@ func TestMeetIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkDocument is what a page costs the index, without its buckets and with them.
+// BenchmarkDocument measures what a page costs the index, without and with its buckets.
 func BenchmarkDocument(b *testing.B) {
 	s := newStore(b)
 	var rs []store.Record

@@ -16,8 +16,8 @@ import (
 	"github.com/echo-node/echo-node/store/index/sums"
 )
 
-// A byte that changed in any file of an index is never a wrong answer and never a panic: the index is as it was, or is
-// made anew.
+// A changed byte in any file of an index never causes a wrong answer or a panic. The index is as it
+// was, or it is rebuilt.
 func TestFlippedBytes(t *testing.T) {
 	flips := racetest.Flips(t, 30, 12)
 	s := newStore(t)
@@ -45,7 +45,8 @@ func TestFlippedBytes(t *testing.T) {
 	if err := os.Remove(filepath.Join(crashed, sums.SumName)); err != nil {
 		t.Fatal(err)
 	}
-	// Nothing was noted since the last change: it ends, one way or another.
+	// Nothing was noted since the last change, so either result is allowed; opening only has to
+	// end.
 	flip(t, crashed, flips, seen, func(dir string) bool {
 		ix, err := Open(dir, s, Options{})
 		if err != nil {
@@ -60,7 +61,8 @@ func TestFlippedBytes(t *testing.T) {
 	t.Log(seen)
 }
 
-// flip turns over one bit in a copy of dir, n times, and counts what try says of it: whether the index was made anew.
+// flip changes one bit in a copy of dir, n times. It counts the results of try, which reports
+// whether the index was rebuilt.
 func flip(t *testing.T, dir string, n int, seen map[string]int, try func(dir string) bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -89,7 +91,7 @@ func flip(t *testing.T, dir string, n int, seen map[string]int, try func(dir str
 			t.Fatal(err)
 		}
 		where := rng.IntN(len(b))
-		if file == sums.RootName { // where something is
+		if file == sums.RootName { // where the pages in use are
 			for b[where] == 0 {
 				where = rng.IntN(len(b))
 			}
@@ -105,7 +107,8 @@ func flip(t *testing.T, dir string, n int, seen map[string]int, try func(dir str
 	}
 }
 
-// What sums.Walk takes for a tree of pages, bolt walks through without a panic, and comes to an end.
+// Bolt can walk through everything that sums.Walk accepts, without a panic and without an endless
+// loop.
 func FuzzTree(f *testing.F) {
 	s := newStore(f)
 	dir := filepath.Join(f.TempDir(), "index")
@@ -149,7 +152,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// walkBucket is bolt's own walk, of at most left bytes of keys and values.
+// walkBucket is bolt's own walk over at most left bytes of keys and values.
 func walkBucket(b *bolt.Bucket, left int) error {
 	return b.ForEach(func(k, v []byte) error {
 		if left -= len(k) + len(v); left < 0 {
@@ -162,7 +165,7 @@ func walkBucket(b *bolt.Bucket, left int) error {
 	})
 }
 
-// afterFlip says whether the index was made anew.
+// afterFlip reports whether the index was rebuilt.
 func afterFlip(t *testing.T, dir string, s *db.Store, words []string, truth [][]string) bool {
 	t.Helper()
 	ix, err := Open(dir, s, Options{})

@@ -1,33 +1,34 @@
-// Package index is the full text of a store, in a bleve scorch index beside
-// it. It is derived: delete its directory and it is made again from the
-// records; the store is the only truth.
+// Package index is the full-text index of a store, in a bleve scorch index beside it. The index is
+// derived data: if its directory is deleted, it is rebuilt from the records. The store is the only
+// truth.
 //
 // # What is indexed
 //
-// Of the slices that are wanted, each record that is neither NoIndex nor Merged nor of a file,
-// under its Key, and each post that is neither NoIndex nor deleted, under its Key
-// and URI, so that an account is one document and each of its posts another: title and text (one field for
-// matching, the title once more for its weight), slice, kind, language, site,
-// the time (PublishedAt, else FetchedAt), what the judges found: place, the
-// days that it speaks of, verdict; and the buckets in which it meets its copies. The text itself is not kept here:
-// a hit's snippet is cut from the store's record, which is read for the few
-// hits shown and is compressed already; keeping it would double the disk.
+// For the wanted slices, each record is a document under its Key, unless it is NoIndex, Merged or
+// of a file. Each post that is neither NoIndex nor deleted is a document under its Key and URI. So
+// an account is one document, and each of its posts is another. A document has title and text (one
+// field for matching, and the title again for its weight), slice, kind, language, site and time
+// (PublishedAt, else FetchedAt). It also has what the judges found: the place, the days that the
+// text is about, and the verdict. Last, it has the buckets in which it meets its copies.
 //
-// Words are found by the Unicode rules (UAX 29; an apostrophe separates), then
-// compatibility-normalised, cut into the parts by which people look for them (parts.go),
-// folded to ASCII where Latin, and lower-cased: so lisboa finds Lisbôa, and org finds
-// www.boost.org. There is no stemming: pages of many languages share one index, and one
-// query language, and a stemmer of one ruins another's words.
+// The text itself is not stored here. A hit's snippet is cut from the store's record, which is read
+// for the few hits shown and is already compressed. Storing the text twice would double the disk
+// use.
+//
+// The index splits text into words by the Unicode rules (UAX 29; an apostrophe separates). Words
+// are compatibility-normalised and cut into the parts that people search for (words/parts.go).
+// Latin letters are folded to ASCII, and all are lower-cased. So lisboa finds Lisbôa, and org finds
+// www.boost.org. There is no stemming: pages of many languages share one index and one query
+// language, and a stemmer for one language damages the words of another.
 //
 // # Which slices
 //
-// Only what is asked for here: of a slice with several replicas the owner answers,
-// and the text of it in every replica's index would cost more than all else that
-// keeping does. Keep says which slices; Await brings others in for a while. A
-// slice enters by a scan of its records; the changes that come meanwhile are
-// followed beside it. Until that has ended it is named as missing, never
-// searched in part (I8). A slice leaves at once as far as searches go, its
-// documents batch by batch; after Linger, as it may come back.
+// Only the slices whose queries this peer answers. The owner answers for a slice with several
+// replicas, and its text in every replica's index would cost more than all other work of a replica.
+// Keep sets the slices; Await adds others for some time. A slice enters by a scan of its records,
+// while changes to it are followed at the same time. Until the scan ends, the slice is reported as
+// missing and never searched in part (I8). A slice that is no longer kept stays for Linger, because
+// it may come back. Then it is no longer searched, and its documents are deleted in batches.
 //
 // # The query language
 //
@@ -35,30 +36,28 @@
 //	"two words"    next to each other, in this order
 //	-word -"a b"   without
 //
-// There is nothing else: no field names, no operators, no wildcards; other
-// signs separate words. Notes says what of a query is not understood. A word that the
-// rules above cut up (e-mail, 東京都) is looked for as a phrase. No query is malformed; one over MaxQueryBytes or
-// MaxQueryTerms is an error. A query without a word to find (only filters, or
-// only exclusions) finds all that pass, with score 0.
+// There is nothing else: no field names, no operators, no wildcards; other signs separate words.
+// Notes reports which parts of a query are not understood. A word that the rules above cut up
+// (e-mail, 東京都) is searched as a phrase. No query is malformed, but one over MaxQueryBytes or
+// MaxQueryTerms is an error. A query without a word to find (only filters, or only exclusions)
+// finds all documents that pass, with score 0.
 //
 // # Scores
 //
-// BM25 (Robertson, Zaragoza: The Probabilistic Relevance Framework, 2009),
-// k1 = 1.2, b = 0.75, over title and text together, plus titleWeight times the
-// same over the title alone. Length is set against a fixed reference instead of
-// the mean, so that all a score needs from the other peers are the number of
-// documents and of those with each word: Stats. I8: with the merged Stats of
-// all peers, a document has the same score on whichever peer it is, bit for
-// bit, and merging sorted answers gives what one index of everything would.
-// bleve's own global scoring is not used: it shares the number of documents and
-// the mean length, but each index's own document frequencies (v2.6.0).
+// BM25 (Robertson, Zaragoza: The Probabilistic Relevance Framework, 2009), k1 = 1.2, b = 0.75, over
+// title and text together, plus titleWeight times the same over the title alone. A text's length is
+// compared with a fixed reference instead of the mean. So a score needs only two numbers from the
+// other peers, in Stats: the number of documents, and the number of documents with each word. I8:
+// with the merged Stats of all peers, a document has the same score, bit for bit, on every peer.
+// Merging the sorted answers gives the same result as one index of everything. bleve's own global
+// scoring is not used: it shares the number of documents and the mean length, but each index uses
+// its own document frequencies (v2.6.0).
 //
 // # After a crash
 //
-// A batch of documents, the watermark (the last Change they contain), the slices
-// that are whole and how far the scan has come are one write to the index, synced.
-// What is above the watermark is indexed again, a scan goes on, and documents of
-// slices that are neither whole nor being scanned are removed. A
-// directory that does not open, or is another store's or another version's, is
-// removed and made anew, with a line in the log.
+// One synced write to the index contains a batch of documents, the watermark (the last Change they
+// contain), the slices that are whole, and how far the scan has come. After a crash, changes above
+// the watermark are indexed again and a scan continues. Documents of slices that are neither whole
+// nor being scanned are removed. A directory that does not open, or that belongs to another store
+// or version, is removed and rebuilt, with a line in the log.
 package index

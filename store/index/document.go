@@ -25,7 +25,7 @@ const (
 	fieldSite  = "site"
 )
 
-// MaxTextBytes is how much of a record's text is searched.
+// MaxTextBytes is how many bytes of a record's text are indexed.
 const MaxTextBytes = 1 << 20
 
 // The parts of fieldText.
@@ -34,14 +34,14 @@ const (
 	partText  = 1
 )
 
-// exact is the analyzer of fields that are one word as they are.
+// exact is the analyzer of fields whose whole value is one word.
 type exact struct{}
 
 func (exact) Analyze(text []byte) analysis.TokenStream {
 	return analysis.TokenStream{&analysis.Token{Term: text, End: len(text), Position: 1}}
 }
 
-// newDocument is r as the index sees it, with the Print p.
+// newDocument returns the document of r, with the Fingerprint p.
 func newDocument(a words.Analyzers, r *store.Record, sl partition.Slice, p Fingerprint) *document.Document {
 	const (
 		full  = index.IndexField | index.IncludeTermVectors
@@ -77,7 +77,7 @@ func newDocument(a words.Analyzers, r *store.Record, sl partition.Slice, p Finge
 	return d
 }
 
-// sites are the sites by which k is found: its own, and the host's whatever the port.
+// sites returns the sites by which k is found: its own, and the one of its host without the port.
 func sites(k partition.Key) []string {
 	site := string(k.Site())
 	if host, _, ok := strings.Cut(strings.TrimPrefix(site, "web:"), ":"); ok && strings.HasPrefix(site, "web:") &&
@@ -87,11 +87,12 @@ func sites(k partition.Key) []string {
 	return []string{site}
 }
 
-// OfSite says whether k is found by site: that of its host and port, or of its host.
+// OfSite reports whether k is found by site, which is the site of its host, with or without the
+// port.
 func OfSite(k partition.Key, site string) bool { return slices.Contains(sites(k), site) }
 
-// doc names a document: a Key, or a Key, a zero byte and the URI of one of its
-// posts. So documents in order of their names are in order of Key, then Post.
+// doc is the name of a document: a Key, or a Key, a zero byte and the URI of one of its posts. So
+// documents ordered by name are ordered by Key, then Post.
 type doc string
 
 func docName(k partition.Key, post string) doc {
@@ -108,7 +109,7 @@ func (d doc) split() (k partition.Key, post string) {
 	return partition.Key(key), post
 }
 
-// timeOf is the time that a record is found by.
+// timeOf returns the time by which a record is found.
 func timeOf(r *store.Record) time.Time {
 	if r.PublishedAt != nil {
 		return *r.PublishedAt
@@ -120,5 +121,5 @@ func langTerm(s string) string { return strings.ToLower(words.Clip(s, 64)) }
 
 func sliceTerm(sl partition.Slice) string { return hex16(uint64(sl)) }
 
-// sortTime is the second of t as text that sorts as time does.
+// sortTime returns the second of t as text that sorts in the order of time.
 func sortTime(t time.Time) string { return hex16(uint64(t.Unix()) ^ 1<<63) }

@@ -18,11 +18,11 @@ import (
 	"github.com/echo-node/echo-node/store/index/words"
 )
 
-// The fields of what the judges found.
+// The fields for the results of the judges.
 const (
 	fieldPeriod  = "period"  // days, as value: one for each interval
-	fieldSpot    = "spot"    // where its place lies, as value
-	fieldPlace   = "place"   // the name of its place, folded, and the code of its country
+	fieldSpot    = "spot"    // coordinates of its place, as value
+	fieldPlace   = "place"   // the folded name of its place, and its country code
 	fieldVerdict = "verdict" // in, out, undecided
 )
 
@@ -32,15 +32,15 @@ type Near struct {
 	Km float64 // radius
 }
 
-// Facets are the parts of a Query about what the judges found in a record.
+// Facets are the parts of a Query about the judges' results for a record.
 type Facets struct {
-	Place   string           // its name as the gazetteer has it, or the code of its country; "" = any
+	Place   string           // its name as in the gazetteer, or a country code; "" = any
 	Near    *Near            // only records whose place is in the circle; nil = any
-	Scope   []store.Interval // only records that speak of one of these days; nil = any
+	Scope   []store.Interval // only records about one of these days; nil = any
 	Verdict string           // in, out, undecided; "" = any
 }
 
-// addFacets adds the fields of what the judges found to a document.
+// addFacets adds the fields for the judges' results to a document.
 func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, term string)) {
 	for _, i := range r.Period[:min(len(r.Period), store.MaxPeriod)] {
 		if from, to, ok := i.Days(); ok {
@@ -61,7 +61,8 @@ func addFacets(a analysis.Analyzer, r *store.Record, word, value func(field, ter
 	}
 }
 
-// Verdicts counts the accounts of slices by what was found of each: in, out, undecided. What is none is left out.
+// Verdicts returns how many accounts of slices have each verdict: in, out, undecided. A verdict
+// that no account has is not in the result.
 func (ix *Index) Verdicts(ctx context.Context, sls []partition.Slice) (map[string]int64, error) {
 	out := map[string]int64{}
 	if len(sls) == 0 {
@@ -87,11 +88,11 @@ func (ix *Index) Verdicts(ctx context.Context, sls []partition.Slice) (map[strin
 	return out, err
 }
 
-// maxLanguages is how many names of languages Languages reads: pages may claim any.
+// maxLanguages is how many names of languages Languages reads; pages may claim any name.
 const maxLanguages = 1024
 
-// Languages counts the documents of the index, whatever their slices, by language; one of
-// which a variety is known counts as that alone.
+// Languages returns the number of documents of the index, of all slices, by language. A document
+// with a known variety of a language counts only for that variety.
 func (ix *Index) Languages() (map[string]int64, error) {
 	out := map[string]int64{}
 	err := ix.read(func(r index.IndexReader) (err error) {
@@ -128,7 +129,7 @@ func (ix *Index) Languages() (map[string]int64, error) {
 	return out, err
 }
 
-// placeTerm is a name as words are folded, with one space between them.
+// placeTerm folds a name as words are folded, with one space between words.
 func placeTerm(a analysis.Analyzer, name string) string {
 	var all []string
 	for _, t := range termsOf(a, name) {
@@ -137,8 +138,8 @@ func placeTerm(a analysis.Analyzer, name string) string {
 	return words.Clip(strings.Join(all, " "), 128)
 }
 
-// placeWish is the term that a query for a place looks for, "" for any place. What
-// has no letter is no place's name.
+// placeWish returns the term that a query for a place looks for, or "" for any place. A name
+// without a letter matches no place.
 func placeWish(a analysis.Analyzer, name string) string {
 	if name == "" {
 		return ""
@@ -146,13 +147,13 @@ func placeWish(a analysis.Analyzer, name string) string {
 	return cmp.Or(placeTerm(a, name), "?")
 }
 
-// daysTerm is two days in the order of time, in 16 hex digits.
+// daysTerm encodes two days in 16 hex digits.
 func daysTerm(from, to int32) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(from))
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(b, uint32(to)))
 }
 
-// spotTerm is a point to some 10 m, in 16 hex digits.
+// spotTerm encodes a point, to about 10 m, in 16 hex digits.
 func spotTerm(p partition.Point) string {
 	b := binary.BigEndian.AppendUint32(nil, uint32(int32(math.Round(p.Lat*1e4))))
 	return hex.EncodeToString(binary.BigEndian.AppendUint32(b, uint32(int32(math.Round(p.Lon*1e4)))))
@@ -167,13 +168,14 @@ func pairOf(term []byte) (a, b int32, ok bool) {
 	return int32(binary.BigEndian.Uint32(raw[:])), int32(binary.BigEndian.Uint32(raw[4:])), true
 }
 
-// facetFilter decides by the values of the fields period and spot.
+// facetFilter filters by the values of the fields period and spot.
 type facetFilter struct {
 	scope [][2]int32
 	near  *Near
 }
 
-// newFacetFilter fails on a scope that is none; fields are those that it looks at.
+// newFacetFilter returns an error for an invalid scope. fields are the fields that the filter
+// reads.
 func newFacetFilter(q Facets) (f facetFilter, fields []string, err error) {
 	for _, i := range q.Scope {
 		from, to, ok := i.Days()
@@ -191,7 +193,7 @@ func newFacetFilter(q Facets) (f facetFilter, fields []string, err error) {
 	return f, fields, nil
 }
 
-// sees takes one value of a document; said is what its values said before.
+// sees evaluates one value of a document. said is the result of the document's earlier values.
 func (f facetFilter) sees(field string, term []byte, said facetFound) facetFound {
 	a, b, ok := pairOf(term)
 	switch {
@@ -207,8 +209,8 @@ func (f facetFilter) sees(field string, term []byte, said facetFound) facetFound
 	return said
 }
 
-// kmBetween is the length of the great circle from a to b on a sphere of the earth's
-// mean radius.
+// kmBetween returns the length of the great circle from a to b on a sphere of the earth's mean
+// radius.
 func kmBetween(a, b partition.Point) float64 {
 	const earthKm, rad = 6371.0, math.Pi / 180
 	lat, lon := math.Sin((b.Lat-a.Lat)*rad/2), math.Sin((b.Lon-a.Lon)*rad/2)
@@ -216,15 +218,14 @@ func kmBetween(a, b partition.Point) float64 {
 	return 2 * earthKm * math.Asin(math.Sqrt(min(h, 1)))
 }
 
-// facetFound is which of a facetFilter's wishes a document meets.
+// facetFound says which conditions of a facetFilter a document meets.
 type facetFound struct{ period, spot bool }
 
 func (f facetFilter) pass(said facetFound) bool {
 	return (f.scope == nil || said.period) && (f.near == nil || said.spot)
 }
 
-// Match says whether r has the facets of q: what a search finds by its index, of
-// one record.
+// Match reports whether r has the facets q. It applies the rules of a search to one record.
 func (q Facets) Match(r *store.Record) bool {
 	f, _, err := newFacetFilter(q)
 	if err != nil {

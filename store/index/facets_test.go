@@ -14,8 +14,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// What is found by place, period and verdict, and by the same rules in a record
-// alone, as an export looks at it.
+// Search by place, period and verdict. Match must apply the same rules to a single record, as an
+// export uses it.
 func TestFacets(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
@@ -81,7 +81,7 @@ func TestFacets(t *testing.T) {
 	}
 }
 
-// A document counts under the language that is known best of it, until it is another's.
+// A document counts for its most specific known language, until its language changes.
 func TestLanguages(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)

@@ -14,12 +14,12 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// batch is one write to the index being made.
+// batch is one write to the index that is being prepared.
 type batch struct {
 	b     *index.Batch
-	docs  int // that it writes
+	docs  int // documents that it writes
 	bytes int
-	seen  map[doc]partition.Slice // of the document, 0 = there is to be none
+	seen  map[doc]partition.Slice // the slice of each document; 0 = delete the document
 }
 
 func newBatch() *batch {
@@ -30,7 +30,7 @@ func (b *batch) full() bool {
 	return b.docs >= batchDocs || b.bytes >= batchBytes || len(b.seen) >= batchChanges
 }
 
-// add puts the record or post in, or takes its document out.
+// add adds the document of the record or post to b, or its deletion.
 func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 	if r == nil || !indexed(r) {
 		b.seen[d] = 0
@@ -48,13 +48,13 @@ func (ix *Index) add(b *batch, d doc, sl partition.Slice, r *store.Record) {
 	b.b.Update(out)
 }
 
-// indexed says whether r is to be found.
+// indexed reports whether r is searchable.
 func indexed(r *store.Record) bool {
 	return !r.NoIndex && !r.Merged() && !r.Deleted && r.Kind != store.KindMedia
 }
 
-// advance writes what is new and a batch of what is missing; false when there
-// was nothing to do.
+// advance writes new changes and a batch of missing documents. It returns false when there was
+// nothing to do.
 func (ix *Index) advance() (more bool, err error) {
 	ix.step.Lock()
 	defer ix.step.Unlock()
@@ -72,8 +72,7 @@ func (ix *Index) advance() (more bool, err error) {
 	return more || moved, err
 }
 
-// follow takes the next changes of the slices that are in the index or being
-// read.
+// follow indexes the next changes of the slices that are in the index or being scanned.
 func (ix *Index) follow() (more bool, err error) {
 	changes, err := ix.st.Changes(ix.mark.Seq, batchChanges)
 	if err != nil || len(changes) == 0 {
@@ -87,7 +86,7 @@ func (ix *Index) follow() (more bool, err error) {
 		next.Seq = c.Seq
 		d := docName(c.Key, c.Post)
 		if _, ok := b.seen[d]; ok {
-			continue // read once, as it is now
+			continue // already read in its present state
 		}
 		if err := ix.changed(b, d); err != nil {
 			return false, err
@@ -103,9 +102,9 @@ func (ix *Index) follow() (more bool, err error) {
 	return true, nil
 }
 
-// changed adds what the store has of a document now. What is of a slice that is not
-// followed costs no more than to see that: most of what a replica stores is
-// another peer's to answer for.
+// changed adds the present state of a document. A change in a slice that is not followed costs only
+// this look-up. That matters because most rows that a replica stores are of slices that another
+// peer answers for.
 func (ix *Index) changed(b *batch, d doc) error {
 	k, _ := d.split()
 	sl, err := ix.st.Archive.Where(k)
@@ -124,7 +123,7 @@ func (ix *Index) changed(b *batch, d doc) error {
 		ix.add(b, d, 0, nil)
 	case err != nil:
 		return err
-	case !ix.included(sl): // it went since
+	case !ix.included(sl): // the slice was removed in the meantime
 		ix.add(b, d, 0, nil)
 	default:
 		ix.add(b, d, sl, &r)
@@ -132,7 +131,7 @@ func (ix *Index) changed(b *batch, d doc) error {
 	return nil
 }
 
-// find is what the store has of a document.
+// find reads the record or post of a document from the store.
 func (ix *Index) find(d doc) (store.Record, partition.Slice, error) {
 	k, post := d.split()
 	if post != "" {
@@ -141,10 +140,10 @@ func (ix *Index) find(d doc) (store.Record, partition.Slice, error) {
 	return ix.st.Archive.Find(k)
 }
 
-// write makes b, the mark and the slices that became whole durable as one, then
-// counts its documents. When no document changes the rest stays in memory for up
-// to trimEvery changes: what is passed over can be passed over again, and a slice
-// without a document found to have none.
+// write makes b, the mark and the slices that became whole durable in one write. Then it updates
+// the document counts. When no document changes, the rest stays in memory for up to trimEvery
+// changes: after a crash, skipped changes can be skipped again, and an empty slice is found empty
+// again.
 func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 	before, err := ix.present(b)
 	if err != nil {
@@ -202,11 +201,11 @@ func (ix *Index) write(b *batch, next mark, whole ...partition.Slice) error {
 	return nil
 }
 
-// expect has a place in docs for each slice that the batch brings documents of, before a search can see one: narrow
-// takes a slice without a place for empty.
+// expect adds an entry to docs for each slice whose documents the batch adds, before a search can
+// see one. narrow treats a slice without an entry as empty.
 func (ix *Index) expect(b *batch) {
 	for _, sl := range b.seen {
-		if _, ok := ix.docs[sl]; ok || sl == 0 { // nobody else writes docs
+		if _, ok := ix.docs[sl]; ok || sl == 0 { // no other goroutine writes docs
 			continue
 		}
 		ix.mu.Lock()
@@ -215,7 +214,7 @@ func (ix *Index) expect(b *batch) {
 	}
 }
 
-// complete makes have what is searched, and tells who waits of the new ones.
+// complete sets the searched slices to have and wakes the callers that wait for new ones.
 func (ix *Index) complete(have map[partition.Slice]bool, news int) {
 	defer ix.seq.Store(ix.mark.Seq)
 	if news == 0 {
@@ -237,8 +236,8 @@ func (ix *Index) count(sl partition.Slice, n int) {
 	}
 }
 
-// present says which documents of b are there, and of which slice. Only this
-// goroutine writes.
+// present returns which documents of b exist, and the slice of each. Only this goroutine writes the
+// index.
 func (ix *Index) present(b *batch) (map[doc]partition.Slice, error) {
 	if len(b.seen) == 0 {
 		return nil, nil

@@ -22,58 +22,57 @@ import (
 	"github.com/echo-node/echo-node/store/index/words"
 )
 
-// formatVersion changes with the fields or the analysis: an index of another
-// version is made anew.
+// formatVersion changes with the fields or the analysis. An index of another version is rebuilt.
 const formatVersion = 4
 
-// Caps of one batch: the memory that indexing takes.
+// Limits of one batch, and so of the memory that indexing uses.
 const (
 	batchDocs    = 256
 	batchBytes   = 8 << 20       // of text
-	batchChanges = 8 * batchDocs // most are of Keys that were found and are not crawled yet
+	batchChanges = 8 * batchDocs // most are of Keys that were found but not crawled yet
 
-	// From a change to its being searchable, about: gatherFor, and up to gatherMost where documents come so fast that
-	// a longer wait makes larger segments, which are cheaper to write and to merge.
+	// A change is searchable after about gatherFor. The delay is up to gatherMost when many
+	// documents arrive: larger segments are cheaper to write and to merge.
 	gatherFor  = time.Second
 	gatherMost = 4 * time.Second
-	gatherFrom = 8 // documents a second
+	gatherFrom = 8 // documents per second
 
 	trimEvery = 4096 // changes between two trims of the store's log
 
-	expireEvery = time.Minute // looks for slices that have stayed long enough
+	expireEvery = time.Minute // how often it looks for slices whose time is over
 	sumEvery    = 10 * time.Second
 )
 
-// mergePlan is how scorch merges segments (mergeplan.MergePlanOptions; it is not changed). A floor of scorch's 2,000
-// documents takes all smaller segments for equal: an index of some thousand pages was written anew with every batch.
-// What is merged is MaxMerge documents at most, so that the disk need not have room for the whole index twice.
+// mergePlan configures how scorch merges segments (mergeplan.MergePlanOptions; nothing changes it).
+// With scorch's own floor of 2,000 documents, all smaller segments count as equal. Then each batch
+// rewrote an index of a few thousand pages completely. Merges contain at most MaxMerge documents,
+// so the disk does not need room for the whole index twice.
 var mergePlan = map[string]any{"FloorSegmentSize": batchDocs / 2, "MaxSegmentSize": MaxMerge}
 
-// MaxMerge is how many documents a segment has at most that is made of others. A merge writes it before the others are
-// deleted.
+// MaxMerge is the maximum number of documents in a merged segment. A merge writes it before it
+// deletes the old segments.
 const MaxMerge = 100_000
 
-// ErrClosed is the answer of an Index after Close.
+// ErrClosed is returned by the methods of an Index after Close.
 var ErrClosed = errors.New("index: closed")
 
-// Options of Open.
+// Options configure Open.
 type Options struct {
-	Workers int          // goroutines that analyse text, default half as many as there are processors, 2 at most
+	Workers int          // goroutines that analyse text; default half of the processors, at most 2
 	Logger  *slog.Logger // default: discard
-	// Slices are those that Keep is called with first. Default: all hash slices of
-	// the store's charter.
+	// Slices are the first argument of Keep. Default: all hash slices of the store's charter.
 	Slices []partition.Slice
-	// Linger is how long a slice stays that is not kept any more, or was only
-	// waited for (Await). Default 10 min; less than 0: not at all.
+	// Linger is how long a slice stays after Keep drops it, or after the last Await for it. Default 10
+	// min; a negative value means that it does not stay.
 	Linger time.Duration
-	// Fingerprint says by what a record meets its copies (Meet); no buckets: it has none. It
-	// is a function of the record alone, and PrintVersion changes with it: an index of
-	// another version is made anew. Default: nobody meets.
+	// Fingerprint returns the buckets in which a record meets its copies (Meet); a record without
+	// buckets has no copies. It must depend on the record alone, and FingerprintVersion must change
+	// with it: an index of another version is rebuilt. Default: no copies are found.
 	Fingerprint        func(*store.Record) Fingerprint
 	FingerprintVersion int
 }
 
-// Index is the full text of one store. Safe for concurrent use.
+// Index is the full-text index of one store. It is safe for concurrent use.
 type Index struct {
 	dir          string
 	st           *db.Store
@@ -82,58 +81,58 @@ type Index struct {
 	queue        *index.AnalysisQueue
 	linger       time.Duration
 	fingerprint  func(*store.Record) Fingerprint
-	fingerprints int // Options.PrintVersion
+	fingerprints int // Options.FingerprintVersion
 	wishes       *wishes
 
-	noted sums.State // by Run, and by Close after it
+	noted sums.State // set by Run, and by Close after Run ended
 
-	step           sync.Mutex // one batch at a time; guards what follows
+	step           sync.Mutex // one batch at a time; guards the fields below
 	mark           mark
-	marked         bool              // one was written
-	saved, trimmed uint64            // of the changes: those up to here need not be followed again, are gone
-	packed         []byte            // have as it was written last; nil when it has changed
-	todo, gone     []partition.Slice // to be read, to be evicted
+	marked         bool              // a mark was written
+	saved, trimmed uint64            // up to saved: need not be followed again
+	packed         []byte            // have, as last written; nil when it has changed
+	todo, gone     []partition.Slice // slices to read, and to remove
 
-	mu     sync.RWMutex               // guards what follows; held for reading by searches
+	mu     sync.RWMutex               // guards the fields below; searches hold it for reading
 	scorch index.Index                // nil when closed
-	docs   map[partition.Slice]uint64 // of each slice that may have one
-	// searched: each of their records up to mark.Seq is in; changes with step held too
+	docs   map[partition.Slice]uint64 // count of each slice that may have documents
+	// The searched slices: all their records up to mark.Seq are in. Writers also hold step.
 	have     map[partition.Slice]bool
-	progress chan struct{} // closed when have grew
+	progress chan struct{} // closed when have grows
 	done     chan struct{} // closed by Close
 	runs     sync.WaitGroup
 
-	// mark.Seq and have for those who ask how far the index is: neither a batch nor a
-	// search holds them up. What is in have is not changed any more.
+	// seq and searched are copies of mark.Seq and have, for callers that ask how far the index is.
+	// Neither a batch nor a search delays these callers. The map in searched never changes.
 	seq      atomic.Uint64
-	wrote    atomic.Int64 // documents, since Open
+	wrote    atomic.Int64 // documents written since Open
 	searched atomic.Pointer[map[partition.Slice]bool]
 }
 
-// mark is how far the index has come. It is written in each batch.
+// mark is the progress of the index. Each batch writes it.
 type mark struct {
 	V           int             `json:"v"`
-	Fingerprint int             `json:"print,omitempty"` // Options.PrintVersion
+	Fingerprint int             `json:"print,omitempty"` // Options.FingerprintVersion
 	Store       string          `json:"store"`           // store.ID
-	Seq         uint64          `json:"seq"`             // changes up to here are in
-	In          partition.Slice `json:"in,omitempty"`    // the slice that is being read, 0 = none
-	From        partition.Key   `json:"from"`            // its records up to here are in
-	Posts       bool            `json:"posts,omitempty"` // all of its records are in, and
+	Seq         uint64          `json:"seq"`             // changes up to here are indexed
+	In          partition.Slice `json:"in,omitempty"`    // the slice being scanned, 0 = none
+	From        partition.Key   `json:"from"`            // its records up to here are indexed
+	Posts       bool            `json:"posts,omitempty"` // all of its records are indexed, and
 	Post        string          `json:"post,omitempty"`  // its posts up to this one of From
-	Have        []byte          `json:"have"`            // the slices that are in whole, by pack
+	Have        []byte          `json:"have"`            // the slices indexed completely, by pack
 }
 
 const markKey = "mark"
 
-// Open opens the index of st in dir ("" = in memory, for tests), or makes it
-// when there is none or it is not to be used; then Run or Flush fills it from the records. The index must
-// be closed before st is.
+// Open opens the index of st in dir ("" = in memory, for tests). It creates the index when there is
+// none, and rebuilds one that is not usable. Run or Flush then fills it from the records. The index
+// must be closed before st.
 func Open(dir string, st *db.Store, o Options) (*Index, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Workers <= 0 {
-		o.Workers = min(max(runtime.GOMAXPROCS(0)/2, 1), 2) // the crawl goes first
+		o.Workers = min(max(runtime.GOMAXPROCS(0)/2, 1), 2) // the crawl has priority
 	}
 	if o.Slices == nil {
 		o.Slices = st.Charter().Slices()
@@ -155,7 +154,7 @@ func Open(dir string, st *db.Store, o Options) (*Index, error) {
 	return ix, nil
 }
 
-// load opens what is there, and says why it is of no use.
+// load opens the existing index, or returns why it is not usable.
 func (ix *Index) load() error {
 	_, err := os.Stat(ix.dir)
 	isNew := errors.Is(err, os.ErrNotExist)
@@ -202,13 +201,13 @@ func (ix *Index) load() error {
 	return err
 }
 
-// start is the mark of an empty index: changes are followed from now on.
+// start returns the mark of an empty index: changes are followed from now on.
 func (ix *Index) start() mark {
 	return mark{V: formatVersion, Fingerprint: ix.fingerprints, Store: ix.st.ID(), Seq: ix.st.LastSeq()}
 }
 
-// open opens or makes the scorch index. A panic of its decoders on a damaged
-// file is an error like another.
+// open opens or creates the scorch index. A panic of its decoders on a damaged file is returned as
+// an error.
 func (ix *Index) open() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -221,7 +220,7 @@ func (ix *Index) open() (err error) {
 		return err
 	}
 	if err := s.Open(); err != nil {
-		_ = s.Close() // it is of no use either way
+		_ = s.Close() // it is not usable in any case
 		return err
 	}
 	ix.scorch, ix.docs = s, make(map[partition.Slice]uint64)
@@ -229,8 +228,8 @@ func (ix *Index) open() (err error) {
 	return nil
 }
 
-// reset removes the index and makes it anew, empty. Callers hold step, and
-// none searches: they hold mu, or are Open.
+// reset removes the index and creates an empty one. The caller holds step. No search runs: the
+// caller holds mu, or is Open.
 func (ix *Index) reset(reason error) error {
 	ix.log.Warn("index: built again from the store", "dir", ix.dir, "reason", reason)
 	if ix.scorch != nil {
@@ -251,7 +250,7 @@ func (ix *Index) reset(reason error) error {
 	return nil
 }
 
-// Close waits for Run, Flush and searches under way.
+// Close waits until Run, Flush and running searches end, and closes the index.
 func (ix *Index) Close() error {
 	ix.mu.Lock()
 	select {
@@ -278,19 +277,19 @@ func (ix *Index) Close() error {
 	return nil
 }
 
-// noteSum has the next Open know damage in the list of segments.
+// noteSum records the sum of the list of segments, so that the next Open can detect damage.
 func (ix *Index) noteSum() {
 	if ix.dir == "" {
 		return
 	}
 	noted, err := sums.Note(ix.dir, ix.noted)
-	if err != nil { // without it the next Open knows less
+	if err != nil { // without it the next Open detects less
 		ix.log.Warn("index: the sum of its list of segments cannot be noted", "dir", ix.dir, "error", err)
 	}
 	ix.noted = noted
 }
 
-// enter counts a Run or Flush; leave with runs.Done.
+// enter registers a Run or Flush; the caller ends it with runs.Done.
 func (ix *Index) enter() error {
 	ix.mu.RLock()
 	defer ix.mu.RUnlock()
@@ -303,7 +302,8 @@ func (ix *Index) enter() error {
 	}
 }
 
-// Run keeps the index up with the store until ctx ends, Close (nil) or a fault.
+// Run keeps the index up to date with the store. It ends with ctx, with Close (nil) or with an
+// error.
 func (ix *Index) Run(ctx context.Context) error {
 	if err := ix.enter(); err != nil {
 		return err
@@ -329,7 +329,7 @@ func (ix *Index) Run(ctx context.Context) error {
 		case <-ix.done:
 			return nil
 		case <-ix.wishes.kick:
-			continue // somebody may be waiting
+			continue // a caller may be waiting
 		case <-expire.C:
 			ix.wishes.again()
 			continue
@@ -341,10 +341,10 @@ func (ix *Index) Run(ctx context.Context) error {
 		case <-news:
 			wait = gatherAt(ix.wrote.Load()-wrote, time.Since(at))
 		}
-		// What comes within a moment is written as one: each write makes a segment
-		// that has to be merged with the others later, which costs more than all the
-		// rest. That holds for the slices of a swarm in motion, too, which come one
-		// after the other; who asks for one of them (Await) does not wait for it.
+		// Changes within this time are written together. Each write creates a segment that must be
+		// merged later, and merging costs more than everything else. This also holds for slices
+		// that arrive one after the other while a swarm moves them. A caller that needs one of them
+		// (Await) does not wait for this.
 		gather := time.NewTimer(wait)
 		wrote, at = ix.wrote.Load(), time.Now()
 		select {
@@ -361,7 +361,7 @@ func (ix *Index) Run(ctx context.Context) error {
 	}
 }
 
-// gatherAt is how long news are gathered, after so many documents were written in so long.
+// gatherAt returns how long to gather changes, when docs documents were written within took.
 func gatherAt(docs int64, took time.Duration) time.Duration {
 	rate := float64(docs) / max(took, gatherFor).Seconds()
 	if rate < gatherFrom {
@@ -370,8 +370,7 @@ func gatherAt(docs int64, took time.Duration) time.Duration {
 	return min(max(time.Duration(batchDocs/2/rate*float64(time.Second)), gatherFor), gatherMost)
 }
 
-// Flush indexes all that was durable when it was called, of all slices that are
-// wanted.
+// Flush indexes everything in all wanted slices that was durable when it was called.
 func (ix *Index) Flush(ctx context.Context) error {
 	if err := ix.enter(); err != nil {
 		return err
@@ -380,8 +379,8 @@ func (ix *Index) Flush(ctx context.Context) error {
 	return ix.flush(ctx, false)
 }
 
-// flush writes batches until all is in that was durable when it began. Where the crawl goes first, it rests between two
-// of them while more comes.
+// flush writes batches until everything is indexed that was durable when it began. With crawlFirst,
+// it rests between two batches while more changes arrive.
 func (ix *Index) flush(ctx context.Context, crawlFirst bool) error {
 	for target := ix.st.LastSeq(); ; {
 		if err := ctx.Err(); err != nil {
@@ -406,8 +405,8 @@ func (ix *Index) flush(ctx context.Context, crawlFirst bool) error {
 	}
 }
 
-// rest leaves the processors to the crawl for twice as long as a batch took, 2 s at most, where the index is behind
-// because so much comes. Nobody waits for that; who waits for a slice is not held up.
+// rest leaves the processors to the crawl for twice the duration of a batch, at most 2 s, when the
+// index is behind because much arrives. It does not rest while slices must be read or removed.
 func (ix *Index) rest(ctx context.Context, took time.Duration) {
 	ix.step.Lock()
 	unsettled := ix.unsettled()
@@ -420,7 +419,7 @@ func (ix *Index) rest(ctx context.Context, took time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-ix.done:
-	case <-ix.wishes.kick: // the next batch looks what it is
+	case <-ix.wishes.kick: // the next batch looks at what it is
 	case <-t.C:
 	}
 }
@@ -431,12 +430,12 @@ func (ix *Index) reached(target uint64) bool {
 	return ix.mark.Seq >= target && !ix.unsettled()
 }
 
-// Seq is the watermark: of the slices that are in the index whole, changes up to
-// it are searched. It does not wait for a batch that is being written.
+// Seq returns the watermark: changes up to it are searched, in the slices that are indexed
+// completely. It does not wait for a batch that is being written.
 func (ix *Index) Seq() uint64 { return ix.seq.Load() }
 
-// setHave makes have what is searched; nobody changes it from then on. mu is held, or
-// this is Open.
+// setHave sets the searched slices to have. Nothing changes the map after that. The caller holds
+// mu, or is Open.
 func (ix *Index) setHave(have map[partition.Slice]bool) {
 	ix.have = have
 	ix.searched.Store(&have)

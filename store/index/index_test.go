@@ -54,6 +54,7 @@ func closeIndex(t testing.TB, ix *Index) {
 	}
 }
 
+// page returns the record of a page on host.
 func page(host string, n int, title, text string) store.Record {
 	k, err := partition.ParseKey(fmt.Sprintf("https://%s/p%d", host, n))
 	if err != nil {
@@ -64,6 +65,7 @@ func page(host string, n int, title, text string) store.Record {
 		Title:     title, Text: text, Lang: "pt", Peer: "p"}
 }
 
+// commit stores the records rs.
 func commit(t testing.TB, s *db.Store, rs ...store.Record) {
 	t.Helper()
 	for i := range rs {
@@ -85,6 +87,7 @@ func flush(t testing.TB, ix *Index) {
 	}
 }
 
+// find returns the Keys of the hits of q, without "web:https://".
 func find(t testing.TB, ix *Index, q Query) []string {
 	t.Helper()
 	if q.Limit == 0 {
@@ -126,7 +129,7 @@ func TestQueryLanguage(t *testing.T) {
 		{Query{Text: "rio -\"rio douro\""}, []string{"a.example/p1"}},
 		{Query{Text: `"rio tejo"`}, []string{"a.example/p1"}},
 		{Query{Text: `"tejo rio"`}, nil},
-		{Query{Text: `"antiga a"`}, nil}, // not from the title into the text
+		{Query{Text: `"antiga a"`}, nil}, // not across the end of the title
 		{Query{Text: "tejo douro"}, nil},
 		{Query{Text: "eau"}, []string{"a.example/p2"}},
 		{Query{Text: "e-mail"}, []string{"b.example/p4"}},
@@ -265,9 +268,9 @@ func TestRebuilt(t *testing.T) {
 	check("behind a trimmed log", s, 600)
 }
 
-// TestI8ScoresWhereverDocumentsAre: with the merged Stats, three indexes
-// together answer as one that has everything, and an index that holds replicas
-// of everything answers for its assigned slices only.
+// TestI8ScoresWhereverDocumentsAre: with the merged Stats, three indexes together give the same
+// answer as one that has everything. An index with replicas of everything answers only for its
+// assigned slices.
 func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 	vocabulary := []string{"rio", "mar", "serra", "cidade", "praia", "ponte", "castelo", "vinho"}
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -284,7 +287,7 @@ func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 	has := map[partition.Slice]bool{}
 	for n := range 300 {
 		r := page(fmt.Sprintf("h%d.example", n%60), n, text(1+n%4), text(5+rng.IntN(200)))
-		if n%9 == 0 { // ties
+		if n%9 == 0 { // equal scores
 			r = page(fmt.Sprintf("h%d.example", n%60), n, "rio", "mar mar")
 		}
 		sl := one.SliceOf(r.Key)
@@ -354,7 +357,8 @@ func TestI8ScoresWhereverDocumentsAre(t *testing.T) {
 	})
 }
 
-// Little news is searchable after a moment; where much comes, a segment gets some hundred documents.
+// A few changes are searchable after a short time. With many changes, a segment gets some hundred
+// documents.
 func TestGatherAt(t *testing.T) {
 	for _, c := range []struct {
 		docs int64

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	maxNotes     = 8  // about one query
-	maxNoteBytes = 60 // of a word, or of the signs, that a note quotes
+	maxNotes     = 8  // per query
+	maxNoteBytes = 60 // of a word or of signs that a note quotes
 )
 
-// Notes say, in words for people, what of a query is not understood as it may have been
-// meant: wildcards, fields, operators, signs. The query is answered all the same.
+// Notes explains, in words for people, which parts of a query are not understood: wildcards,
+// fields, operators, signs. The query is still answered.
 func Notes(text string) (notes []string) {
 	a := words.New().Queries
 	sought := false
@@ -38,8 +38,8 @@ func Notes(text string) (notes []string) {
 	return notes
 }
 
-// noteOf says what is not understood of one word or quoted phrase; none says that
-// nothing of it is searched for.
+// noteOf explains what is not understood of one word or quoted phrase. none means that no part of
+// it is searched.
 func noteOf(part string, quoted, none bool) string {
 	shown := words.Clip(part, maxNoteBytes)
 	field, _, isField := strings.Cut(part, ":")
@@ -64,7 +64,7 @@ func noteOf(part string, quoted, none bool) string {
 	return ""
 }
 
-// fields are what other search engines know, with the flag that does the same here.
+// fields are the field names of other search engines, each with the flag that does the same here.
 var fields = map[string]string{
 	"site": "--site", "host": "--site", "domain": "--site", "inurl": "--site", "lang": "--lang", "language": "--lang",
 	"kind": "--kind", "type": "--kind",
@@ -74,12 +74,12 @@ var fields = map[string]string{
 	"from": "", "filetype": "", "tag": "",
 }
 
-// isWildcard says whether part has a star, or a question mark before its end, beside letters.
+// isWildcard reports whether part contains a star, or a question mark before its end.
 func isWildcard(part string) bool {
 	return strings.Contains(part, "*") || strings.Contains(strings.TrimRight(part, "?"), "?")
 }
 
-// sign keeps the signs that people may mean when they type them.
+// sign keeps the signs that people may type on purpose.
 func sign(r rune) rune {
 	if strings.ContainsRune("+#%$@&=<>^~|\\", r) || r >= 0x80 && unicode.In(r, unicode.Sc, unicode.Sm) {
 		return r

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store/index/words"
 )
 
-// found says whether a text of these words has the phrase, as a search does by its index.
+// found reports whether a text of these words contains the phrase, as a search does.
 func found(text analysis.TokenStream, phrase []term) bool {
 	at := map[string]map[int]bool{}
 	for _, t := range text {
@@ -36,7 +36,7 @@ func found(text analysis.TokenStream, phrase []term) bool {
 	return false
 }
 
-// What a word is found by, and what it is not found by.
+// The words that find a word, and words that do not.
 func TestPartsOfWords(t *testing.T) {
 	a := words.New()
 	for _, c := range []struct{ text, yes, no string }{
@@ -66,13 +66,13 @@ func TestPartsOfWords(t *testing.T) {
 				t.Errorf("%q is found by %q: %v", c.text, q, termsOf(a.Queries, q))
 			}
 		}
-		for _, tok := range text { // where a word is said to be, it is
+		for _, tok := range text { // each token is where its place says
 			if tok.Start < 0 || tok.End > len(c.text) || tok.Start >= tok.End {
 				t.Errorf("%q: %q at %d to %d", c.text, tok.Term, tok.Start, tok.End)
 			}
 		}
 	}
-	// Phrases go over the ends of words.
+	// Phrases may cross the boundary of two words.
 	for text, phrase := range map[string]string{"edit pg_hba.conf now": "edit pg_hba.conf now",
 		"use 東京都庁 now": "use 東京都庁 now", "new XMLHttpRequest object": "new xmlhttprequest object"} {
 		p, err := parse(a.Queries, `"`+phrase+`"`)
@@ -82,8 +82,8 @@ func TestPartsOfWords(t *testing.T) {
 	}
 }
 
-// Any word of a text, any part of one between signs, and any two characters of a writing
-// system without blanks find the text.
+// Any word of a text finds the text. So does any part of a word between signs, and any two
+// characters of a writing system without blanks.
 func FuzzPartsAreFound(f *testing.F) {
 	for _, s := range []string{"pg_hba.conf os.getcwd", "XMLHttpRequest a.B.cD", "サブネットマスクを設定", "IT기술을 3월",
 		"1,000.5 ﾏｽｸ ＡＢＣ.ｄ", "e.g. a‿b c·d", "a\u00adb\u200dc", "ก.ข", "㍎ ﷺ", "Ŕ.͔A"} {
@@ -126,7 +126,7 @@ func FuzzPartsAreFound(f *testing.F) {
 	})
 }
 
-// The same through the index: whole words are not found by what only looks alike.
+// The same through the index: a whole word does not find words that only look similar.
 func TestSearchByParts(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)

@@ -52,9 +52,8 @@ func hits(t testing.TB, ix *Index, q Query) (out []string) {
 	return out
 }
 
-// TestPostsAreDocuments: each post is found alone, by its words, kind, site and
-// time, in order of Key and Post where scores tie; a deleted one at no moment
-// after its tombstone.
+// TestPostsAreDocuments: each post is found separately by its words, kind, site and time. Equal
+// scores are ordered by Key and Post. A deleted post is never found after its tombstone.
 func TestPostsAreDocuments(t *testing.T) {
 	s, _ := sliced(t, 3)
 	ix := openIndex(t, "", s)
@@ -104,8 +103,8 @@ func TestPostsAreDocuments(t *testing.T) {
 	}
 }
 
-// TestSliceWithPostsIsRead: a slice that comes into the index is read with all its
-// posts, and goes on where it was stopped.
+// TestSliceWithPostsIsRead: the scan of a slice reads all its posts, and resumes where it was
+// stopped.
 func TestSliceWithPostsIsRead(t *testing.T) {
 	s, sls := sliced(t, 10)
 	want := 0

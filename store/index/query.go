@@ -12,31 +12,32 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Caps of a query.
+// Limits of a query.
 const (
 	MaxQueryBytes = 4 << 10
-	MaxQueryTerms = 64    // words, those of phrases and exclusions included
+	MaxQueryTerms = 64    // including the words of phrases and exclusions
 	MaxHits       = 10000 // Offset + Limit
 	defaultLimit  = 10
 )
 
-// ErrQuery is wrapped when a query is over a cap.
+// ErrQuery is wrapped when a query is over a limit.
 var ErrQuery = errors.New("index: query refused")
 
-// Query asks for records. The zero Query finds everything.
+// Query selects records. The zero Query finds everything.
 type Query struct {
-	Text   string            // the query language of the package comment
-	Slices []partition.Slice // only records of these; nil = all documents there are
+	Text   string            // in the query language of the package comment
+	Slices []partition.Slice // only records of these slices; nil = all documents
 	Kind   string            // page, profile, post, edges; "" = any
 	Lang   string            // BCP 47: "pt" also finds "pt-BR"; "" = any
 	Site   string            // partition.Site; "" = any
 	Since  time.Time         // records of this time or later; zero = any
 	Until  time.Time         // records before this time; zero = any
-	Facets                   // what the judges found
-	Limit  int               // hits to answer, default 10
-	Offset int               // hits to leave out first; Offset + Limit at most MaxHits
+	Facets                   // conditions on the judges' results
+	Limit  int               // maximum number of hits, default 10
+	Offset int               // hits to skip; Offset + Limit is at most MaxHits
 	After  *Place            // only hits that come after this one; nil = all
-	// Beside makes Hit.Beside of the record of a hit, which it must not keep; nil = nothing.
+	// Beside returns Hit.Beside for the record of a hit. It must not keep the record. nil = no
+	// Beside.
 	Beside func(*store.Record) []byte
 }
 
@@ -47,19 +48,19 @@ type Place struct {
 	Post  string
 }
 
-// plan is a parsed query: phrases of one word or more.
+// plan is a parsed query: phrases of one or more words.
 type plan struct {
 	must, not [][]term
-	terms     []string // the distinct words of must, in order: what is scored
+	terms     []string // the distinct words of must, in order; they are scored
 }
 
 // term is a word of a phrase.
 type term struct {
 	word string
-	at   int // how many places after the phrase's first word
+	at   int // number of places after the phrase's first word
 }
 
-// parse never fails but on size.
+// parse parses a query. It returns an error only if the query is over a limit.
 func parse(a analysis.Analyzer, text string) (plan, error) {
 	var p plan
 	if len(text) > MaxQueryBytes {
@@ -95,8 +96,7 @@ func parse(a analysis.Analyzer, text string) (plan, error) {
 	return p, nil
 }
 
-// cut takes the first word or quoted phrase off s. A quote that is not closed
-// lasts to the end.
+// cut splits the first word or quoted phrase off s. A quote that is not closed extends to the end.
 func cut(s string) (part string, not bool, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t\r\n\u00a0\u3000")
 	if s == "" {
@@ -116,7 +116,7 @@ func cut(s string) (part string, not bool, rest string, ok bool) {
 	return s[:end], not, s[end:], true
 }
 
-// termsOf are the words of text as a makes them.
+// termsOf returns the words of text according to a.
 func termsOf(a analysis.Analyzer, text string) []term {
 	var out []term
 	first := 0
@@ -129,7 +129,7 @@ func termsOf(a analysis.Analyzer, text string) []term {
 	return out
 }
 
-// window is the range of hits asked for.
+// window returns the requested range of hits.
 func (q Query) window() (offset, limit int, err error) {
 	limit = q.Limit
 	if limit <= 0 {

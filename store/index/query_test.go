@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whatever the text and wherever its passages are said to be, a snippet is one short line.
+// A snippet is one short line for every text and every passage.
 func FuzzSnippet(f *testing.F) {
 	f.Add("A cidade de Lisboa fica junto ao rio", uint16(12), uint16(18))
 	f.Add(strings.Repeat("é", 500)+"x", uint16(1000), uint16(1001))
@@ -54,8 +54,8 @@ func FuzzSnippet(f *testing.F) {
 	})
 }
 
-// The snippet of a hit shows what was asked for, as a phrase where it was one, however
-// far from the beginning, and the start of a text that says it in the title alone.
+// The snippet of a hit shows the words of the query, as a phrase if the query has one, however far
+// from the beginning. If only the title has them, it shows the start of the text.
 func TestSnippetShowsThePhrase(t *testing.T) {
 	s := newStore(t)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)

@@ -6,27 +6,26 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// BM25's constants; see the package comment.
+// The constants of BM25; see the package comment.
 const (
 	k1          = 1.2
 	b           = 0.75
-	textLength  = 500 // words: the reference a text's length is set against
+	textLength  = 500 // words: the reference length of a text
 	titleLength = 8
 	titleWeight = 0.75
 )
 
-// Stats are what scores need to know of all the documents that a query is put
-// to. The zero Stats are of no documents.
+// Stats contains what a score needs to know about all documents that a query searches. The zero
+// Stats describe no documents.
 type Stats struct {
 	Docs uint64            `json:"docs"`
-	DF   map[string]uint64 `json:"df"` // documents with each word of the query
-	// Missing are those of Query.Slices that are not in the index whole: nothing of
-	// them is counted.
+	DF   map[string]uint64 `json:"df"` // by word of the query: documents that contain it
+	// Missing are the slices of Query.Slices that are not indexed completely. They are not counted.
 	Missing []partition.Slice `json:"-"`
 }
 
-// Merge is the sum of s and o, of disjoint documents. It is commutative and
-// associative, and neither s nor o is changed.
+// Merge returns the sum of s and o, which must describe disjoint documents. It is commutative and
+// associative, and changes neither s nor o.
 func (s Stats) Merge(o Stats) Stats {
 	out := Stats{Docs: add(s.Docs, o.Docs), DF: make(map[string]uint64, len(s.DF)+len(o.DF))}
 	for w, n := range s.DF {
@@ -38,7 +37,7 @@ func (s Stats) Merge(o Stats) Stats {
 	return out
 }
 
-// add stops at the top: Stats come from other peers.
+// add returns x + y, or the maximum on overflow: Stats come from other peers.
 func add(x, y uint64) uint64 {
 	if x+y < x {
 		return math.MaxUint64
@@ -46,22 +45,22 @@ func add(x, y uint64) uint64 {
 	return x + y
 }
 
-// weight is the inverse document frequency of a word, never below 0.
+// weight returns the inverse document frequency of a word, which is never negative.
 func (s Stats) weight(word string) float64 {
 	df := float64(s.DF[word])
 	n := math.Max(float64(s.Docs), df)
 	return math.Log(1 + (n-df+0.5)/(df+0.5))
 }
 
-// part is BM25's term of one word in one field. The conversions forbid fused
-// multiply-add, which would give other bits on other processors.
+// part returns BM25's term of one word in one field. The conversions forbid fused multiply-add,
+// which would give other bits on other processors.
 func part(freq, length, reference float64) float64 {
 	norm := float64(b * length / reference)
 	return freq * (k1 + 1) / float64(freq+float64(k1*float64(1-b+norm)))
 }
 
-// lengthOf undoes bleve's norm, 1/sqrt(words) in single precision: exact up to
-// a million words, more than MaxTextBytes holds.
+// lengthOf inverts bleve's norm, which is 1/sqrt(words) in single precision. It is exact up to a
+// million words, more than MaxTextBytes holds.
 func lengthOf(norm float64) float64 {
 	if norm <= 0 {
 		return 0

@@ -17,8 +17,8 @@ import (
 // Hit is one record found.
 type Hit struct {
 	Key       partition.Key   `json:"key"`
-	Post      string          `json:"post,omitempty"` // of a post of Key, its URI
-	Slice     partition.Slice `json:"-"`              // that the record is in
+	Post      string          `json:"post,omitempty"` // the URI, if it is a post of Key
+	Slice     partition.Slice `json:"-"`              // the slice of the record
 	Score     float64         `json:"score"`
 	Kind      string          `json:"kind"`
 	Title     string          `json:"title"`
@@ -34,26 +34,26 @@ type Hit struct {
 	Beside  []byte           `json:"-"` // see Query.Beside
 }
 
-// Compare orders hits as an answer does: the higher score first, ties by Key, then Post.
+// Compare orders hits as in an answer: the higher score first, ties by Key, then Post.
 func (h Hit) Compare(o Hit) int {
 	return cmp.Or(cmp.Compare(o.Score, h.Score), cmp.Compare(h.Key, o.Key), cmp.Compare(h.Post, o.Post))
 }
 
-// Result is an answer.
+// Result is the answer to a query.
 type Result struct {
 	Hits    []Hit             // in order of Compare
-	Total   uint64            // documents found, all of them
+	Total   uint64            // the number of all documents found
 	Missing []partition.Slice // as in Stats
 }
 
-// Check says whether text is over a cap of a query: ErrQuery. It waits for nothing.
+// Check returns ErrQuery if text is over a limit of a query. It waits for nothing.
 func (ix *Index) Check(text string) error {
 	_, err := parse(ix.words.Queries, text)
 	return err
 }
 
-// Statistics are the Stats of q's words over the documents of q.Slices: the
-// first round of a query to several peers (I8).
+// Statistics returns the Stats of q's words over the documents of q.Slices. A query to several
+// peers asks for them in its first round (I8).
 func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
 	p, err := parse(ix.words.Queries, q.Text)
 	if err != nil {
@@ -69,7 +69,7 @@ func (ix *Index) Statistics(ctx context.Context, q Query) (Stats, error) {
 	return st, err
 }
 
-// read gives fn one state of the index. Callers of it may run at once.
+// read calls fn with one state of the index. Several calls may run at once.
 func (ix *Index) read(fn func(index.IndexReader) error) error {
 	ix.mu.RLock()
 	defer ix.mu.RUnlock()
@@ -86,8 +86,8 @@ func (ix *Index) read(fn func(index.IndexReader) error) error {
 	return nil
 }
 
-// whole is q for the slices that are in the index, and the others. mu is held,
-// and the state of the index that is searched was taken under it.
+// whole returns q for the slices that are indexed completely, and the other slices. The caller
+// holds mu and took the searched state of the index under it.
 func (ix *Index) whole(q Query) (Query, []partition.Slice) {
 	missing := ix.lacking(q.Slices)
 	if len(missing) > 0 {
@@ -102,8 +102,9 @@ func (ix *Index) whole(q Query) (Query, []partition.Slice) {
 	return q, missing
 }
 
-// narrow is sls, or nil when the index has no documents of other slices. That is the rule, since a peer is asked for
-// the slices that it owns. Then the slice of a document need not be looked up. mu is held as for whole.
+// narrow returns sls, or nil when the index has no documents of other slices. nil is the usual
+// case, because a peer is asked for the slices that it owns. Then the slice of a document need not
+// be looked up. The caller holds mu as for whole.
 func (ix *Index) narrow(sls []partition.Slice) []partition.Slice {
 	if len(sls) < len(ix.docs) {
 		return sls
@@ -120,6 +121,7 @@ func (ix *Index) narrow(sls []partition.Slice) []partition.Slice {
 	return nil
 }
 
+// statistics returns the Stats of the words of p over the documents of sls.
 func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []partition.Slice, p plan) (Stats, error) {
 	st := Stats{DF: make(map[string]uint64, len(p.terms))}
 	f, err := newFilter(r, Query{Slices: sls})
@@ -142,7 +144,7 @@ func (ix *Index) statistics(ctx context.Context, r index.IndexReader, sls []part
 	return st, err
 }
 
-// frequency is in how many of the filter's documents a field has w.
+// frequency returns how many documents that pass the filter contain w in a field.
 func frequency(ctx context.Context, r index.IndexReader, field, w string, f *filter) (n uint64, err error) {
 	c, err := openCursor(ctx, r, field, w, false)
 	if err != nil {
@@ -170,8 +172,8 @@ func frequency(ctx context.Context, r index.IndexReader, field, w string, f *fil
 	return n, nil
 }
 
-// Search answers q. st are the merged Stats of all the peers that q is put to;
-// nil takes this index's own. Cost: the documents that have the rarest word.
+// Search returns the hits of q. st are the merged Stats of all peers that q is sent to; with nil,
+// this index's own are used. Cost: the documents that contain the rarest word.
 func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error) {
 	p, err := parse(ix.words.Queries, q.Text)
 	if err != nil {
@@ -215,7 +217,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	for i, c := range found {
 		h, err := ix.hit(c, said[i], q.Beside)
 		if errors.Is(err, store.ErrNotExist) {
-			res.Total-- // dropped since it was indexed
+			res.Total-- // deleted since it was indexed
 			continue
 		}
 		if err != nil {
@@ -226,7 +228,7 @@ func (ix *Index) Search(ctx context.Context, q Query, st *Stats) (Result, error)
 	return res, nil
 }
 
-// hit is what the user sees of a candidate, from the store's record.
+// hit builds the Hit of a candidate from the store's record.
 func (ix *Index) hit(c candidate, said []passage, beside func(*store.Record) []byte) (Hit, error) {
 	r, sl, err := ix.find(c.doc)
 	if err == nil && r.Deleted { // since it was indexed
@@ -246,7 +248,7 @@ func (ix *Index) hit(c candidate, said []passage, beside func(*store.Record) []b
 	return h, nil
 }
 
-// filter decides by the values kept per document.
+// filter decides by the values stored for each document.
 type filter struct {
 	values       index.DocValueReader
 	slices       map[partition.Slice]bool // nil = all
@@ -254,6 +256,7 @@ type filter struct {
 	facets       facetFilter
 }
 
+// newFilter returns the filter for the slices, times and facets of q.
 func newFilter(r index.IndexReader, q Query) (*filter, error) {
 	f := &filter{}
 	if q.Slices != nil {
@@ -288,6 +291,7 @@ func (f *filter) none() bool {
 	return f.slices == nil && f.since == "" && f.until == "" && f.facets.scope == nil && f.facets.near == nil
 }
 
+// pass reports whether a document meets all conditions of f.
 func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 	if f.none() {
 		return true, nil
@@ -310,8 +314,8 @@ func (f *filter) pass(id index.IndexInternalID) (bool, error) {
 	return ok, err
 }
 
-// countSlices counts the documents of each slice, at Open: later they are kept
-// up batch by batch.
+// countSlices counts the documents of each slice. Only Open calls it; later, each batch updates the
+// counts.
 func countSlices(r index.IndexReader) (docs map[partition.Slice]uint64, err error) {
 	docs = make(map[partition.Slice]uint64)
 	dict, err := r.FieldDict(fieldSlice)

@@ -16,16 +16,16 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// wishes are the slices that should be in the index. They have a lock of their
-// own, since mu may be held for as long as a search takes.
+// wishes are the slices that should be in the index. They have their own lock, because a search may
+// hold mu for its whole duration.
 type wishes struct {
 	mu    sync.Mutex
 	kept  map[partition.Slice]bool
-	lost  map[partition.Slice]time.Time // when it was kept last
-	asked map[partition.Slice]time.Time // when somebody waited for it last
-	news  bool                          // something above changed since the writer looked
-	wake  chan struct{}                 // news
-	kick  chan struct{}                 // news that somebody waits for
+	lost  map[partition.Slice]time.Time // when it was last kept
+	asked map[partition.Slice]time.Time // when a caller last waited for it
+	news  bool                          // something above changed since the writer read it
+	wake  chan struct{}                 // a change
+	kick  chan struct{}                 // a change that a caller waits for
 }
 
 func newWishes(kept []partition.Slice) *wishes {
@@ -38,7 +38,7 @@ func newWishes(kept []partition.Slice) *wishes {
 	return w
 }
 
-// tell has everything compared anew, and who reads from c told. mu is held.
+// tell requests a new comparison and wakes the reader of c. The caller holds w.mu.
 func (w *wishes) tell(c chan<- struct{}) {
 	w.news = true
 	select {
@@ -47,8 +47,8 @@ func (w *wishes) tell(c chan<- struct{}) {
 	}
 }
 
-// take copies the wishes, once after each change; lost are those that may stay.
-// What is longer ago than linger is forgotten.
+// take copies the wishes, once after each change. lost are the slices that may stay. Slices whose
+// time in lost or asked is older than linger are forgotten.
 func (w *wishes) take(linger time.Duration) (want, lost map[partition.Slice]bool, news bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,17 +70,16 @@ func (w *wishes) take(linger time.Duration) (want, lost map[partition.Slice]bool
 	return want, lost, true
 }
 
-// again is tell without mu held.
+// again calls tell with w.mu held.
 func (w *wishes) again() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tell(w.wake)
 }
 
-// Keep says which slices are to be in the index from now on, in place of those
-// of the call before: those whose queries come here. What it does not have yet is
-// read from the store, by Run or Flush. A slice that is kept no more stays for
-// Options.Linger, since it may come back, unless there is nothing in it.
+// Keep sets the slices that this peer answers queries for, and replaces those of the previous call.
+// Run or Flush reads missing ones from the store. A slice that is no longer kept stays for
+// Options.Linger, because it may come back, unless it is empty.
 func (ix *Index) Keep(sls []partition.Slice) {
 	w := ix.wishes
 	w.mu.Lock()
@@ -98,10 +97,9 @@ func (ix *Index) Keep(sls []partition.Slice) {
 	w.tell(w.wake)
 }
 
-// Await brings slices into the index that are not kept, for Options.Linger from
-// now, and waits until all of sls are searched or ctx ends. It needs Run. What
-// it waits for may go again at any time: Stats.Missing and Result.Missing say
-// what an answer is without.
+// Await adds slices that are not kept to the index, for Options.Linger from now. It waits until all
+// of sls are searched or ctx ends. It needs Run. A slice may be removed again at any time:
+// Stats.Missing and Result.Missing report what an answer lacks.
 func (ix *Index) Await(ctx context.Context, sls []partition.Slice) error {
 	for told := false; ; told = true {
 		ix.mu.RLock()
@@ -123,6 +121,7 @@ func (ix *Index) Await(ctx context.Context, sls []partition.Slice) error {
 	}
 }
 
+// ask notes that a caller waits for sls, and wakes the writer.
 func (w *wishes) ask(sls []partition.Slice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -132,8 +131,8 @@ func (w *wishes) ask(sls []partition.Slice) {
 	w.tell(w.kick)
 }
 
-// Waiting is how many of the kept slices are not searched yet. It does not wait for
-// batches and searches.
+// Waiting returns how many of the kept slices are not searched yet. It does not wait for batches or
+// searches.
 func (ix *Index) Waiting() int {
 	ix.wishes.mu.Lock()
 	kept := ix.wishes.kept // replaced, never changed
@@ -147,7 +146,7 @@ func (ix *Index) Waiting() int {
 	return n
 }
 
-// lacking are those of sls that are not in the index whole. mu is held.
+// lacking returns the slices of sls that are not indexed completely. The caller holds mu.
 func (ix *Index) lacking(sls []partition.Slice) (out []partition.Slice) {
 	for _, sl := range sls {
 		if !ix.have[sl] {
@@ -157,11 +156,11 @@ func (ix *Index) lacking(sls []partition.Slice) (out []partition.Slice) {
 	return out
 }
 
-// included says whether changes of sl are followed. step is held.
+// included reports whether changes of sl are followed. The caller holds step.
 func (ix *Index) included(sl partition.Slice) bool { return ix.have[sl] || sl == ix.mark.In && sl != 0 }
 
-// review compares what is in the index with the wishes. Slices to go lose their
-// place at once, their documents with the writes that follow. step is held.
+// review compares the slices in the index with the wishes. A slice to remove is no longer searched
+// at once; the next writes delete its documents. The caller holds step.
 func (ix *Index) review() {
 	want, lost, news := ix.wishes.take(ix.linger)
 	if !news {
@@ -200,16 +199,16 @@ func (ix *Index) review() {
 	}
 }
 
-// unsettled says whether slices are still to come or to go. step is held.
+// unsettled reports whether slices are still to be read or removed. The caller holds step.
 func (ix *Index) unsettled() bool {
 	ix.wishes.mu.Lock()
 	defer ix.wishes.mu.Unlock()
 	return ix.wishes.news || ix.mark.In != 0 || len(ix.todo)+len(ix.gone) > 0
 }
 
-// move writes one batch of what review found; false when there was nothing to
-// do. First goes what is not wanted: so a slice that is read begins without a
-// document. step is held.
+// move writes one batch of the work that review found. It returns false when there was nothing to
+// do. Slices to remove come first, so a slice that is then read begins without a document. The
+// caller holds step.
 func (ix *Index) move() (more bool, err error) {
 	if len(ix.gone) > 0 {
 		return true, ix.evict(ix.gone[0])
@@ -220,7 +219,7 @@ func (ix *Index) move() (more bool, err error) {
 	return true, ix.scan()
 }
 
-// evict takes documents of sl out.
+// evict deletes documents of sl.
 func (ix *Index) evict(sl partition.Slice) (err error) {
 	b := newBatch()
 	r, err := ix.scorch.Reader()
@@ -249,8 +248,8 @@ func (ix *Index) evict(sl partition.Slice) (err error) {
 	return ix.write(b, ix.mark)
 }
 
-// scan reads the next records of slices that are to come in. What changes in
-// one meanwhile is read with the change log too.
+// scan reads the next records of slices to add. Changes that happen in the meantime are also read
+// from the change log.
 func (ix *Index) scan() error {
 	b, next := newBatch(), ix.mark
 	var whole []partition.Slice
@@ -274,10 +273,10 @@ func (ix *Index) scan() error {
 	return ix.write(b, next, whole...)
 }
 
-// enter begins with a slice.
+// enter starts the scan of a slice.
 func (m *mark) enter(sl partition.Slice) { m.In, m.From, m.Posts, m.Post = sl, "", false, "" }
 
-// fill adds of the slice that is read: its records, then its posts; ended when that was all.
+// fill adds records of the scanned slice, then its posts. ended reports that there are no more.
 func (ix *Index) fill(b *batch, next *mark) (ended bool, err error) {
 	ended = true
 	if !next.Posts {
@@ -301,8 +300,8 @@ func (ix *Index) fill(b *batch, next *mark) (ended bool, err error) {
 	return ended && err == nil, err
 }
 
-// pack writes slices down: the zeros that all end with, then the sorted numbers
-// without them, each as its distance from the one before.
+// pack encodes slices: the number of zero bits that all of them end with, then the sorted numbers
+// without these bits, each as the difference to the one before.
 func pack(sls map[partition.Slice]bool) []byte {
 	zeros := 63
 	for sl := range sls {
@@ -317,6 +316,7 @@ func pack(sls map[partition.Slice]bool) []byte {
 	return out
 }
 
+// unpack is the inverse of pack.
 func unpack(b []byte) (map[partition.Slice]bool, error) {
 	out := make(map[partition.Slice]bool)
 	if len(b) == 0 || b[0] > 63 {
@@ -336,6 +336,6 @@ func unpack(b []byte) (map[partition.Slice]bool, error) {
 
 // parseSlice is the inverse of sliceTerm.
 func parseSlice(term []byte) partition.Slice {
-	n, _ := strconv.ParseUint(string(term), 16, 64) // ours
+	n, _ := strconv.ParseUint(string(term), 16, 64) // written by sliceTerm
 	return partition.Slice(n)
 }

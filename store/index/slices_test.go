@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// sliced is a store of a few slices with pages in each.
+// sliced returns a store of a few slices with pages in each.
 func sliced(t testing.TB, pages int) (s *db.Store, sls []partition.Slice) {
 	t.Helper()
 	c := partition.DefaultCharter("test", "12D3KooWfounder")
@@ -40,7 +40,7 @@ func sliced(t testing.TB, pages int) (s *db.Store, sls []partition.Slice) {
 	return s, c.Slices()
 }
 
-// countIn is how many documents there are of sl, and whether it is missing.
+// countIn returns the number of documents of sl, and whether sl is missing.
 func countIn(t testing.TB, ix *Index, sl partition.Slice) (n int, missing bool) {
 	t.Helper()
 	q := Query{Text: "all", Slices: []partition.Slice{sl}, Limit: 1000}
@@ -52,7 +52,7 @@ func countIn(t testing.TB, ix *Index, sl partition.Slice) (n int, missing bool) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What was dropped from the store since is no hit.
+	// Records deleted from the store in the meantime are no hits.
 	if uint64(len(res.Hits)) > st.Docs || res.Total != uint64(len(res.Hits)) || st.DF["all"] != st.Docs ||
 		!slices.Equal(res.Missing, st.Missing) {
 		t.Errorf("%s: %d hits of %d, missing %v; statistics %+v", sl, len(res.Hits), res.Total, res.Missing, st)
@@ -68,8 +68,8 @@ func recordsIn(t testing.TB, s *db.Store, sl partition.Slice) (n int) {
 	return n
 }
 
-// TestI8WhatIsNotKeptIsMissing: a slice is answered for with all its records or
-// named as missing, whatever came and went and wherever the index was stopped.
+// TestI8WhatIsNotKeptIsMissing: the index answers for a slice with all its records or reports it as
+// missing, whatever slices came and went and wherever the index was stopped.
 func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -96,7 +96,8 @@ func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 						t.Fatalf("%s: missing, and %d found", sl, n)
 					}
 				}
-				// Asked for together, they are as many as each by itself, whether they are all that there is or not.
+				// A query for several slices finds as many as queries for each, also when they are
+				// all slices there are.
 				for _, some := range [][]partition.Slice{sls, kept, sls[:1+rng.IntN(len(sls))]} {
 					sum := 0
 					for _, sl := range slices.Compact(slices.Sorted(slices.Values(some))) {
@@ -155,8 +156,7 @@ func TestI8WhatIsNotKeptIsMissing(t *testing.T) {
 	}
 }
 
-// A scan that is cut short goes on where its last write was, and misses nothing
-// that changed meanwhile.
+// An interrupted scan resumes at its last write and misses nothing that changed in the meantime.
 func TestScanGoesOnAfterAClose(t *testing.T) {
 	s, sls := sliced(t, 4*batchDocs)
 	dir := filepath.Join(t.TempDir(), "index")
@@ -202,8 +202,7 @@ func TestScanGoesOnAfterAClose(t *testing.T) {
 	}
 }
 
-// What was passed over is neither written down for each change nor in the way of
-// trimming the log.
+// Skipped changes are not written one by one, and they do not prevent trimming the log.
 func TestPassesOverOthersSlices(t *testing.T) {
 	s, sls := sliced(t, 0)
 	ix := openIndex(t, filepath.Join(t.TempDir(), "index"), s)
@@ -230,8 +229,7 @@ func TestPassesOverOthersSlices(t *testing.T) {
 	}
 }
 
-// Await brings a slice in for a while; what was kept stays for as long, unless
-// it is empty.
+// Await adds a slice for some time. A slice that was kept stays for as long, unless it is empty.
 func TestAwaitAndLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, sls := sliced(t, 100)
@@ -274,7 +272,7 @@ func TestAwaitAndLinger(t *testing.T) {
 		if err := ix.Await(late, sls[2:3]); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		there(time.Second, sls[2]) // it comes all the same
+		there(time.Second, sls[2]) // it is added all the same
 		cancel()
 		<-done
 		closeIndex(t, ix)
@@ -310,7 +308,7 @@ func TestPackedSlices(t *testing.T) {
 	}
 }
 
-// How far the index is, is told while a batch is written and while a search is under way.
+// The progress of the index can be read during a batch and during a search.
 func TestHowFarItIsDoesNotWait(t *testing.T) {
 	s, sls := sliced(t, 8)
 	ix, err := Open("", s, Options{Slices: sls[:1]})

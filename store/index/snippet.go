@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	snippetBytes = 240 // of a snippet, about
-	maxPassages  = 512 // of one phrase in one text that are compared for a snippet
+	snippetBytes = 240 // approximate size of a snippet
+	maxPassages  = 512 // of one phrase in one text that are compared
 )
 
-// passage is where a text says a phrase of a query.
+// passage is a place where a text contains a phrase of a query.
 type passage struct {
 	span
 	phrase int
 }
 
-// passages are, of each of found, where its text says the phrases of p: in order, and
-// for each phrase the first maxPassages at most.
+// passages returns, for each of found, the places where its text contains the phrases of p. They
+// are in order, with at most the first maxPassages for each phrase.
 func passages(ctx context.Context, r index.IndexReader, p plan, found []candidate) (out [][]passage, err error) {
 	out = make([][]passage, len(found))
 	s := &search{ctx: ctx}
@@ -33,7 +33,7 @@ func passages(ctx context.Context, r index.IndexReader, p plan, found []candidat
 			err = errors.Join(err, c.close())
 		}
 	}()
-	order := make([]int, len(found)) // a cursor goes forward only
+	order := make([]int, len(found)) // a cursor only moves forward
 	for i := range order {
 		order[i] = i
 	}
@@ -62,7 +62,7 @@ func passages(ctx context.Context, r index.IndexReader, p plan, found []candidat
 	return out, nil
 }
 
-// passages are those of the nth phrase in the text that its cursors are at.
+// passages returns the places of the nth phrase in the text that its cursors are at.
 func (ph phrase) passages(n int) (out []passage) {
 	for at, where := range ph.places() {
 		if at.part == partText {
@@ -73,9 +73,9 @@ func (ph phrase) passages(n int) (out []passage) {
 	return out[:min(len(out), maxPassages)]
 }
 
-// snippet is the stretch of text with the most different phrases of a query, its start
-// when it has none; white space is made one blank, and a cut is marked. Where text is
-// newer than the index, it may show others.
+// snippet returns the part of text with the most different phrases of a query, or the start of text
+// when it has none. Each run of white space becomes one blank, and a cut is marked. When the text
+// is newer than the index, the part may not contain the phrases.
 func snippet(text string, said []passage) string {
 	from, to := stretch(text, said)
 	for from > 0 && !isSpace(text, from-1) && from > to-2*snippetBytes {
@@ -106,7 +106,7 @@ func isSpace(s string, i int) bool {
 	return s[i] == ' ' || s[i] == '\n' || s[i] == '\t' || s[i] == '\r'
 }
 
-// stretch slides a window of snippetBytes over the passages.
+// stretch slides a window of snippetBytes over the passages and returns the best position.
 func stretch(text string, said []passage) (from, to int) {
 	best, start, end := 0, 0, 0
 	in := make(map[int]int)

@@ -1,4 +1,5 @@
-// Package trash keeps copies of dropped slices in files, until they are too old or too many.
+// Package trash keeps copies of dropped slices in files, until they are too old or too large in
+// total.
 package trash
 
 import (
@@ -24,13 +25,13 @@ import (
 	"github.com/echo-node/echo-node/store/engine"
 )
 
-// Trash keeps whole copies of slices that a peer dropped, for a while and up to a number
-// of bytes, the oldest out first: who had the peer believe a lie about who keeps them has
-// not destroyed them. Each copy is a file, the rows that SliceRows gives, as they were when the
-// copy was dropped. What was deleted before is not in it.
+// Trash keeps complete copies of slices that a peer dropped, for a limited time and up to a number
+// of bytes; the oldest go first. So a peer that lies about the replicas of a slice cannot destroy
+// the copies. Each copy is a file with the rows that SliceRows returned when the copy was dropped.
+// It does not contain what was deleted before.
 //
-// A copy is durable in the trash before it is dropped. A crash between the two leaves both;
-// the same copy is not put in twice. A file is whole, or has a name that is never read.
+// A copy is durable in the trash before its slice is dropped. A crash between the two leaves both,
+// and the same copy is not stored twice. A file is complete, or has a name that is never read.
 type Trash struct {
 	fs  vfs.FS
 	dir string
@@ -40,9 +41,9 @@ type Trash struct {
 	all []Trashed // in order of age
 }
 
-// Options bound a Trash.
+// Options limit a Trash.
 type Options struct {
-	Keep     time.Duration // a copy goes after that long
+	Keep     time.Duration // how long a copy stays
 	MaxBytes int64         // of all copies together
 }
 
@@ -51,25 +52,25 @@ type Trashed struct {
 	Slice  partition.Slice
 	At     time.Time // when it was dropped
 	Bytes  int64
-	Wanted bool // it is to be given back: neither age nor size takes it out
+	Wanted bool // marked for restoring: age and size do not remove it
 	Name   string
 }
 
-// Names in the trash: SLICE-SECONDS-SUM, then what it is.
+// File names in the trash: SLICE-SECONDS-SUM, then one of these.
 const (
 	trashCopy   = ".rows"
-	trashWanted = ".wanted" // the same, to be given back
+	trashWanted = ".wanted" // the same, marked for restoring
 	trashPart   = ".part"   // being written
 )
 
 const (
 	trashVersion = 1
 	trashMagic   = "echo-node trash"
-	trashPage    = 1 << 20 // rows read and given back at a time
+	trashPage    = 1 << 20 // bytes of rows read and restored at a time
 )
 
-// ErrFull says that a copy is larger than TrashOptions.MaxBytes, or of no age to keep:
-// it is dropped without being kept.
+// ErrFull means that a copy is larger than Options.MaxBytes, or that the trash keeps nothing. The
+// slice is dropped without a copy.
 var ErrFull = errors.New("store: the copy is larger than the trash may be")
 
 type trashHead struct {
@@ -79,13 +80,13 @@ type trashHead struct {
 	Why   string          `json:"why"`
 }
 
-// Open finds what is in the trash in dir, which need not exist.
+// Open reads the trash in dir, which need not exist.
 func Open(disk vfs.FS, dir string, o Options) (*Trash, error) {
 	t := &Trash{fs: disk, dir: dir, o: o}
 	return t, t.Reread()
 }
 
-// Reread looks at the directory again: another process may have asked for a copy.
+// Reread reads the directory again, because another process may have marked a copy for restoring.
 func (t *Trash) Reread() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +106,7 @@ func (t *Trash) Reread() error {
 		}
 		info, err := t.fs.Stat(filepath.Join(t.dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // renamed meanwhile
+			continue // renamed in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("store: trash: %w", err)
@@ -117,6 +118,7 @@ func (t *Trash) Reread() error {
 	return nil
 }
 
+// parseTrashed parses the file name of a copy.
 func parseTrashed(name string) (x Trashed, ok bool) {
 	x.Name = name
 	base, wanted := strings.CutSuffix(name, trashWanted)
@@ -135,20 +137,20 @@ func parseTrashed(name string) (x Trashed, ok bool) {
 	return x, true
 }
 
-// List is what is in the trash, the oldest first.
+// List returns the copies in the trash, the oldest first.
 func (t *Trash) List() []Trashed {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.all)
 }
 
-// source is whose slices are copied.
+// source is the store whose slices are copied.
 type source interface {
 	SliceRows(sl partition.Slice, from []byte, maxBytes int) (rows []store.Row, next []byte, err error)
 }
 
-// Put makes a copy of sl as s has it durable, if there is anything of it. ErrTrashFull: it
-// is too large to be kept. Nobody may write to sl meanwhile.
+// Put stores a copy of the durable rows of sl in s, if there are any. It returns ErrFull if the
+// copy is too large. Nothing may write to sl in the meantime.
 func (t *Trash) Put(s source, sl partition.Slice, why string, now time.Time) error {
 	rows, next, err := s.SliceRows(sl, nil, trashPage)
 	if err != nil || len(rows) == 0 {
@@ -188,7 +190,7 @@ func (t *Trash) Put(s source, sl partition.Slice, why string, now time.Time) err
 	return t.take(part, Trashed{Slice: sl, At: now.Truncate(time.Second).UTC(), Bytes: w.size}, w.sum.Sum64())
 }
 
-// take gives a whole file its name, unless the same copy is there.
+// take renames a complete file to its final name, or removes it if the same copy is already there.
 func (t *Trash) take(part string, x Trashed, sum uint64) error {
 	for _, y := range t.all {
 		if y.Slice == x.Slice && strings.Contains(y.Name, fmt.Sprintf("-%016x.", sum)) {
@@ -206,7 +208,7 @@ func (t *Trash) take(part string, x Trashed, sum uint64) error {
 	return t.shrink(x.At)
 }
 
-// Tidy takes out what is too old, and parts that a crash left.
+// Tidy removes old copies, and incomplete files that a crash left.
 func (t *Trash) Tidy(now time.Time) error {
 	if err := t.Reread(); err != nil {
 		return err
@@ -227,7 +229,7 @@ func (t *Trash) Tidy(now time.Time) error {
 	return t.shrink(now)
 }
 
-// shrink takes out the oldest until age and bytes are within the bounds. t.mu is held.
+// shrink removes the oldest copies until age and total size are within the limits. t.mu is held.
 func (t *Trash) shrink(now time.Time) error {
 	var bytes int64
 	for _, x := range t.all {
@@ -248,6 +250,7 @@ func (t *Trash) shrink(now time.Time) error {
 	return nil
 }
 
+// remove deletes a file of the trash if it exists.
 func (t *Trash) remove(x Trashed) error {
 	if err := t.fs.Remove(filepath.Join(t.dir, x.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("store: trash: %w", err)
@@ -255,8 +258,8 @@ func (t *Trash) remove(x Trashed) error {
 	return nil
 }
 
-// Want marks the copies of the given slices, or all of them, as to be given back. The mark
-// is durable at return. It may be called while a peer runs.
+// Want marks the copies of the given slices, or all copies, for restoring. The mark is durable when
+// Want returns. It may be called while a peer runs.
 func (t *Trash) Want(of ...partition.Slice) (marked []Trashed, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -283,7 +286,7 @@ func (t *Trash) Want(of ...partition.Slice) (marked []Trashed, err error) {
 	return marked, nil
 }
 
-// Remove takes out x: its rows are elsewhere again.
+// Remove deletes the copy x, because its rows are restored.
 func (t *Trash) Remove(x Trashed) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -291,7 +294,8 @@ func (t *Trash) Remove(x Trashed) error {
 	return t.remove(x)
 }
 
-// Rows gives the rows of x, a page at a time, until fn fails. The file is checked before.
+// Rows passes the rows of x to fn, a page at a time, until fn fails. It checks the whole file
+// first.
 func (t *Trash) Rows(x Trashed, fn func([]store.Row) error) error {
 	for _, give := range []bool{false, true} {
 		if err := t.read(x, give, fn); err != nil {
@@ -301,6 +305,7 @@ func (t *Trash) Rows(x Trashed, fn func([]store.Row) error) error {
 	return nil
 }
 
+// read checks the file of x, and passes its rows to fn if give is set.
 func (t *Trash) read(x Trashed, give bool, fn func([]store.Row) error) (err error) {
 	f, err := t.fs.Open(filepath.Join(t.dir, x.Name), vfs.SequentialReadsOption)
 	if err != nil {
@@ -341,7 +346,7 @@ func (t *Trash) damaged(x Trashed, err error) error {
 	return fmt.Errorf("store: trash: %s is damaged: %w: %w", x.Name, store.ErrDamaged, err)
 }
 
-// makeTrash makes dir, and what is missing above it, so that they outlast a crash.
+// makeTrash creates dir and its missing parents durably.
 func makeTrash(disk vfs.FS, dir string) error {
 	if _, err := disk.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -358,8 +363,8 @@ func makeTrash(disk vfs.FS, dir string) error {
 	return engine.SyncDir(disk, above)
 }
 
-// trashWriter writes a file of the trash: a line of JSON, each row as the lengths and bytes of
-// its key and value, a zero, and the XXH64 of all that.
+// trashWriter writes a file of the trash: a line of JSON, each row as the lengths and bytes of its
+// key and value, a zero, and the XXH64 of all that.
 type trashWriter struct {
 	to        *bufio.Writer
 	sum       *xxhash.Digest
@@ -406,13 +411,13 @@ func (w *trashWriter) end() error {
 	return w.to.Flush()
 }
 
-// trashReader reads what trashWriter wrote.
+// trashReader reads the format of trashWriter.
 type trashReader struct {
 	from *bufio.Reader
 	sum  *xxhash.Digest
 }
 
-// ReadByte counts what is read into the sum.
+// ReadByte adds the byte that it reads to the sum.
 func (r *trashReader) ReadByte() (byte, error) {
 	b, err := r.from.ReadByte()
 	if err == nil {
@@ -449,7 +454,7 @@ func (r *trashReader) bytes() ([]byte, error) {
 	return b, nil
 }
 
-// row is the next one; false at the end, the sum being right.
+// row returns the next row. more is false at the end, if the sum is correct.
 func (r *trashReader) row() (row store.Row, more bool, err error) {
 	if row.Key, err = r.bytes(); err != nil {
 		return row, false, err

@@ -1,4 +1,5 @@
-// Package session lets people and programs in by a token, a cookie, or a link that works once.
+// Package session authenticates people and programs by a token, a cookie, or a link that works
+// once.
 package session
 
 import (
@@ -18,31 +19,31 @@ import (
 )
 
 const (
-	// Life is that of a session.
+	// Life is the lifetime of a session.
 	Life = 12 * time.Hour
-	// Burst is how many wrong tokens are taken at once from one address.
+	// Burst is how many wrong tokens one address may send at once.
 	Burst         = 5
-	loginEvery    = 2 * time.Second // then one in this time
-	maxLoginHosts = 1024            // addresses remembered
+	loginEvery    = 2 * time.Second // after Burst, one wrong token per loginEvery
+	maxLoginHosts = 1024            // maximum number of remembered addresses
 	loginCodeLife = time.Hour       // of a link that logs in once
 )
 
-// Auth knows the token and the cookie that stands for it in a browser. The
-// cookie is an expiry and its MAC under a key derived from the token: it never
-// holds the token, survives a restart, and ends when the token changes. All methods are safe
-// for concurrent use.
+// Auth checks the token and the session cookie that replaces it in a browser. The cookie is an
+// expiry time and its MAC under a key derived from the token. So the cookie never contains the
+// token, survives a restart, and ends when the token changes. All methods are safe for concurrent
+// use.
 type Auth struct {
-	token  string // "" lets nobody in
+	token  string // "" refuses everybody
 	key    []byte
-	cookie string // name; cookies are shared by all ports of a host, so it is one per token
+	cookie string // its name; all ports of a host share cookies, so the name depends on the token
 
 	mu    sync.Mutex
-	tries map[string]*rate.Limiter // by address; wrong tokens only
-	code  string                   // logs in once; "" = there is none
-	until time.Time                // end of code
+	tries map[string]*rate.Limiter // by address; only wrong tokens count
+	code  string                   // logs in once; "" = none
+	until time.Time                // when code expires
 }
 
-// New makes the Auth of a token; "" lets nobody in.
+// New returns an Auth for token. With an empty token, it refuses everybody.
 func New(token string) *Auth {
 	a := &Auth{token: token, tries: make(map[string]*rate.Limiter)}
 	a.key = mac([]byte(token), "echo-node session key")
@@ -56,16 +57,17 @@ func mac(key []byte, text string) []byte {
 	return h.Sum(nil)
 }
 
-// None says that there is no token.
+// None reports whether there is no token.
 func (a *Auth) None() bool { return a.token == "" }
 
-// Check compares in constant time, whatever the length of the guess.
+// Check reports whether guess is the token. It compares in constant time, whatever the length of
+// guess.
 func (a *Auth) Check(guess string) bool {
 	g, t := sha256.Sum256([]byte(guess)), sha256.Sum256([]byte(a.token))
 	return subtle.ConstantTimeCompare(g[:], t[:]) == 1
 }
 
-// Allowed tells whether r carries the token or a live session.
+// Allowed reports whether r carries the token or a valid session cookie.
 func (a *Auth) Allowed(r *http.Request, now time.Time) bool {
 	if a.token == "" {
 		return false
@@ -77,7 +79,7 @@ func (a *Auth) Allowed(r *http.Request, now time.Time) bool {
 	return err == nil && a.live(c.Value, now)
 }
 
-// NewCode is a code that logs in once within loginCodeLife; the one before is void.
+// NewCode returns a code that logs in once within loginCodeLife. It invalidates the previous code.
 func (a *Auth) NewCode(now time.Time) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,7 +87,7 @@ func (a *Auth) NewCode(now time.Time) string {
 	return a.code
 }
 
-// Redeem tells whether code logs in, and voids it.
+// Redeem reports whether code logs in. If so, it invalidates the code.
 func (a *Auth) Redeem(code string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,12 +98,13 @@ func (a *Auth) Redeem(code string, now time.Time) bool {
 	return true
 }
 
-// Session is the value of a cookie that is good for Life from now.
+// Session returns a cookie value that is valid for Life from now.
 func (a *Auth) Session(now time.Time) string {
 	until := strconv.FormatInt(now.Add(Life).Unix(), 10)
 	return until + "." + hex.EncodeToString(mac(a.key, until))
 }
 
+// live reports whether a cookie value is authentic and not expired.
 func (a *Auth) live(session string, now time.Time) bool {
 	until, sum, ok := strings.Cut(session, ".")
 	if !ok || !hmac.Equal([]byte(sum), []byte(hex.EncodeToString(mac(a.key, until)))) {
@@ -111,7 +114,7 @@ func (a *Auth) live(session string, now time.Time) bool {
 	return err == nil && now.Unix() < t
 }
 
-// Limiter is the budget of wrong tokens of r's address.
+// Limiter returns the rate limiter for wrong tokens from r's address.
 func (a *Auth) Limiter(r *http.Request) *rate.Limiter {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -122,7 +125,7 @@ func (a *Auth) Limiter(r *http.Request) *rate.Limiter {
 	l := a.tries[host]
 	if l == nil {
 		if len(a.tries) >= maxLoginHosts {
-			clear(a.tries) // forgetting is cheap: the token has 16 characters or more
+			clear(a.tries) // clearing is safe: the token has 16 characters or more
 		}
 		l = rate.NewLimiter(rate.Every(loginEvery), Burst)
 		a.tries[host] = l
@@ -130,7 +133,8 @@ func (a *Auth) Limiter(r *http.Request) *rate.Limiter {
 	return l
 }
 
-// SetCookie gives the browser of r a cookie with that value; a life below zero takes it away.
+// SetCookie sets the session cookie to value in the browser of r. A negative life deletes the
+// cookie.
 func (a *Auth) SetCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: a.cookie, Value: value, Path: "/", MaxAge: int(life / time.Second),

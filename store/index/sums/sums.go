@@ -15,20 +15,20 @@ import (
 	"github.com/echo-node/echo-node/store/engine"
 )
 
-// The files of the index are read as they lie in memory, without a look at their sums: a
-// byte that changed would be a wrong answer, or worse. So Open reads them once. A segment
-// ends with the sum of what is before it. The list of segments has none: its own is noted
-// every sumEvery and when the index is closed, with the transaction that it was at. After a crash
-// it may be of an earlier one; then the list is only known to be a tree of pages (Walk).
-// Damage costs time only: the index is made anew from the store.
+// bleve maps the files of the index into memory and does not check their sums. A changed byte would
+// give a wrong answer, or worse. So Open reads the files once. A segment ends with the sum of the
+// bytes before it. The list of segments has no sum. Its sum is noted every sumEvery and when the
+// index is closed, together with the transaction it belongs to. After a crash, the noted sum may
+// belong to an earlier transaction; then only the page tree of the list is checked (Walk). Damage
+// only costs time: the index is rebuilt from the store.
 const (
-	// RootName is the file with the list of segments, SumName that with its sum.
+	// RootName is the file with the list of segments. SumName is the file with its sum.
 	RootName = "root.bolt"
 	SumName  = "root.sum"
 	crcBytes = 4
 )
 
-// Check finds a damaged file of the index in dir.
+// Check returns an error if a file of the index in dir is damaged.
 func Check(dir string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,11 +48,11 @@ func Check(dir string) error {
 	return intactRoot(dir)
 }
 
-// intactRoot looks at the list of segments.
+// intactRoot checks the list of segments.
 func intactRoot(dir string) error {
 	b, err := os.ReadFile(filepath.Join(dir, RootName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the process ended while it made the index, or somebody took it
+		return nil // the process ended while it created the index, or the file was removed
 	}
 	if err != nil {
 		return err
@@ -75,8 +75,8 @@ func intactRoot(dir string) error {
 	return nil
 }
 
-// intactSegment compares the sum at the end of a segment. One that was never finished,
-// as after a crash, is no part of the index, which removes it.
+// intactSegment compares the sum at the end of a segment. A segment that a crash left unfinished is
+// not part of the index, which removes it.
 func intactSegment(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -104,8 +104,9 @@ func intactSegment(name string) error {
 	return nil
 }
 
-// Note writes down the sum of the list of segments, whether the index is open or not. A list that changes meanwhile
-// is left for the next time. Done is what was noted last; the answer is what is noted now.
+// Note writes the sum of the list of segments to a file, whether the index is open or not. When the
+// list changes during the call, Note leaves it for the next time. done is what the last Note wrote;
+// the result is what is written now.
 func Note(dir string, done State) (State, error) {
 	root := filepath.Join(dir, RootName)
 	tx, err := latestTx(root)
@@ -120,8 +121,8 @@ func Note(dir string, done State) (State, error) {
 	if err != nil {
 		return done, nil //nolint:nilerr // it was read while it was written; damage is found by who opens it
 	}
-	// The pages that a transaction uses are not written again before its successor is complete. So what was read is
-	// whole if there is none yet.
+	// Bolt does not overwrite the pages of a transaction before its successor is complete. So the
+	// read data is whole if there is no successor yet.
 	if tx, err = latestTx(root); err != nil || tx != is.Tx {
 		return done, err
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The list of segments is a file of bolt (go.etcd.io/bbolt, internal/common). Bolt trusts what the pages of a file say.
-// When they lead in a circle it never ends, and when they lead out of the file the process panics. So Open checks them
-// first.
+// The list of segments is a bolt file (go.etcd.io/bbolt, internal/common). Bolt trusts what the
+// pages of a file say. When they form a circle, it never ends. When they point outside the file,
+// the process panics. So Open checks them first.
 
-// How the pages of such a file are laid out, in bytes.
+// The layout of the pages of such a file, in bytes.
 const (
 	boltMagic     = 0xED0CDAED
-	boltHeader    = 16 // of a page: its id, kind, number of elements and number of pages that belong to it
+	boltHeader    = 16 // of a page: its id, kind, number of elements, number of overflow pages
 	boltElement   = 16
-	boltMeta      = 64 // magic, version, page size, flags, root, sequence, free list, end, transaction, sum
+	boltMeta      = 64 // magic, version, page size, flags, root, sequence, free list, end, tx, sum
 	leastPage     = 1 << 10
 	mostPage      = 1 << 16
 	isBranch      = 0x01
@@ -34,24 +34,24 @@ const (
 
 var errTree = errors.New("it is no tree of pages")
 
-// tree is the walk through one file.
+// tree is the state of the walk through one file.
 type tree struct {
 	b    []byte
-	page uint64 // size of one
+	page uint64 // size of one page
 	end  uint64 // the first page that is not used
 	seen map[uint64]bool
-	sum  *xxhash.Digest // of all that is in use
+	sum  *xxhash.Digest // of all used pages
 }
 
-// State is what a list of segments was at a transaction of bolt. Bolt does not change what is in use before that
-// transaction has a successor.
+// State identifies the content of a list of segments at a transaction of bolt. Bolt does not change
+// the pages in use before the next transaction is complete.
 type State struct {
 	Tx  uint64 `json:"tx"`
 	Sum uint64 `json:"xxh64"` // of the pages in use
 }
 
-// Walk reads the file b of bolt as its latest transaction left it. It takes time and memory as the file is long,
-// whatever is in it. The error wraps errTree.
+// Walk checks the bolt file b as its latest transaction left it. Time and memory are proportional
+// to the length of the file, whatever its content. The error wraps errTree.
 func Walk(b []byte) (State, error) {
 	page, m := metaOf(b)
 	if m == nil {
@@ -72,13 +72,13 @@ func Walk(b []byte) (State, error) {
 
 func txOf(meta []byte) uint64 { return binary.LittleEndian.Uint64(meta[48:]) }
 
-// latestTx is the latest transaction that is complete in the file of that name, 0 where there is none.
+// latestTx returns the latest complete transaction in the named file, or 0 if there is none.
 func latestTx(name string) (uint64, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0, err
 	}
-	b, err := io.ReadAll(io.LimitReader(f, 2*mostPage)) // the first two pages say it
+	b, err := io.ReadAll(io.LimitReader(f, 2*mostPage)) // the first two pages contain it
 	if err = errors.Join(err, f.Close()); err != nil {
 		return 0, err
 	}
@@ -88,7 +88,8 @@ func latestTx(name string) (uint64, error) {
 	return 0, nil
 }
 
-// metaOf is the size of a page, and what the latest transaction wrote of where the tree begins; nil = nothing does.
+// metaOf returns the page size and the meta data of the latest transaction; m is nil if there is
+// none.
 func metaOf(b []byte) (page uint64, m []byte) {
 	page, metas := metasOf(b)
 	for _, x := range metas {
@@ -99,7 +100,7 @@ func metaOf(b []byte) (page uint64, m []byte) {
 	return page, m
 }
 
-// metasOf finds the pages, at most two, that say where the tree begins.
+// metasOf finds the meta pages, at most two, which say where the tree begins.
 func metasOf(b []byte) (page uint64, metas [][]byte) {
 	valid := func(at uint64) []byte {
 		if at+boltHeader+boltMeta > uint64(len(b)) {
@@ -129,7 +130,7 @@ func metasOf(b []byte) (page uint64, metas [][]byte) {
 	return page, metas
 }
 
-// take is the page id with all that belongs to it, in use from now on.
+// take returns the page id with its overflow pages, and marks them as used.
 func (t *tree) take(id uint64) ([]byte, error) {
 	if id >= t.end || t.seen[id] {
 		return nil, fmt.Errorf("page %d of %d, or one that is in use twice: %w", id, t.end, errTree)
@@ -150,6 +151,7 @@ func (t *tree) take(id uint64) ([]byte, error) {
 	return p, nil
 }
 
+// walk checks the page id and all pages that it leads to.
 func (t *tree) walk(id uint64) error {
 	p, err := t.take(id)
 	if err == nil {
@@ -161,7 +163,7 @@ func (t *tree) walk(id uint64) error {
 	return nil
 }
 
-// elements walks on from those of a page, or of what stands for one inside of a value.
+// elements continues with the elements of a page, or of an inline page within a value.
 func (t *tree) elements(p []byte) error {
 	if len(p) < boltHeader {
 		return errTree
@@ -173,7 +175,7 @@ func (t *tree) elements(p []byte) error {
 	var before []byte
 	for i := range n {
 		e := p[boltHeader+i*boltElement:]
-		var fields [4]uint64 // of a leaf: flags, where its key is, bytes of the key and of the value
+		var fields [4]uint64 // of a leaf: flags, offset of its key, lengths of key and value
 		for f := range fields {
 			fields[f] = uint64(binary.LittleEndian.Uint32(e[4*f:]))
 		}
@@ -203,7 +205,7 @@ func (t *tree) elements(p []byte) error {
 	return nil
 }
 
-// bucket walks on to where the value of a bucket leads.
+// bucket continues with the page that the value of a bucket refers to.
 func (t *tree) bucket(value []byte) error {
 	if len(value) < boltHeader {
 		return fmt.Errorf("a bucket of %d bytes: %w", len(value), errTree)
@@ -211,10 +213,10 @@ func (t *tree) bucket(value []byte) error {
 	if root := binary.LittleEndian.Uint64(value); root != 0 {
 		return t.walk(root)
 	}
-	return t.elements(value[boltHeader:]) // a small one stands in its value
+	return t.elements(value[boltHeader:]) // a small bucket is inside its value
 }
 
-// free checks that no page is free and in use.
+// free checks that no page is both free and in use.
 func (t *tree) free(id uint64) error {
 	p, err := t.take(id)
 	if err != nil {

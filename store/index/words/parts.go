@@ -8,26 +8,27 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis"
 )
 
-// parts cuts words into the parts by which people look for them. It comes after the
-// compatibility normalization and before the lower-casing, as it needs both.
+// parts cuts words into the parts that people search for. It comes after the compatibility
+// normalization and before the lower-casing, because it needs both.
 //
 //	pg_hba.conf      pg, hba, conf, hba.conf
 //	www.boost.org    www, boost, org, www.boost, boost.org
 //	XMLHttpRequest   xmlhttprequest, xml, http, request
 //	マスク           マ, ス, ク, マス, スク
 //
-// Each part has a place of its own, so that a word of several parts is a phrase of
-// them. Two parts that a sign joins are also one word, at the place of the first: a
-// search for boost.org finds www.boost.org, and not "Boost. Org". Of the writing
-// systems without blanks, each character has a place, alone and with the next one
-// (bigrams; J. H. Lee and J. S. Ahn, "Using n-grams for Korean text retrieval", 1996).
+// Each part has its own position, so a word of several parts is a phrase of them. Two parts joined
+// by a sign are also one word, at the position of the first: a search for boost.org finds
+// www.boost.org, and not "Boost. Org". In writing systems without blanks, each character has a
+// position. It is indexed alone and with the next one (bigrams; J. H. Lee and J. S. Ahn, "Using
+// n-grams for Korean text retrieval", 1996).
 //
-// What a query asks for is the fewest of these words that say the same.
+// A query uses the fewest of these words that mean the same.
 type parts struct{ asked bool }
 
-// maxHumps is how many parts with capitals of one word are found by themselves.
+// maxHumps is how many capitalised parts of one word are indexed separately.
 const maxHumps = 32
 
+// Filter implements analysis.TokenFilter.
 func (f parts) Filter(in analysis.TokenStream) analysis.TokenStream {
 	c := cutter{asked: f.asked, out: make(analysis.TokenStream, 0, len(in)+len(in)/4)}
 	for _, t := range in {
@@ -37,23 +38,24 @@ func (f parts) Filter(in analysis.TokenStream) analysis.TokenStream {
 	return c.out
 }
 
-// cutter makes one stream.
+// cutter processes one token stream.
 type cutter struct {
 	asked bool
 	out   analysis.TokenStream
 	slab  []analysis.Token
 	pos   int // of the last part
 
-	run  []byte // characters of a writing system without blanks, not put out yet
-	ends []int  // of each, in run
-	at   []span // of each, in the text
+	run  []byte // characters of a writing system without blanks, not emitted yet
+	ends []int  // the end of each character in run
+	at   []span // the place of each character in the text
 
 	parts []span // of a word
 }
 
-// span is from where to where in a text, in bytes.
+// span is a range of bytes in a text.
 type span struct{ from, to int }
 
+// put emits one token.
 func (c *cutter) put(term []byte, pos int, at span, kind analysis.TokenType) {
 	if len(c.slab) == 0 {
 		c.slab = make([]analysis.Token, 64)
@@ -64,9 +66,9 @@ func (c *cutter) put(term []byte, pos int, at span, kind analysis.TokenType) {
 	c.out = append(c.out, t)
 }
 
-// token takes the next token: a piece of a run, or a word, or both.
+// token processes the next token: characters of a run, a word, or both.
 func (c *cutter) token(t *analysis.Token) {
-	if plain(t.Term) { // as most words of most texts are
+	if plain(t.Term) { // most words of most texts
 		c.flush()
 		c.pos++
 		t.Position = c.pos
@@ -81,7 +83,7 @@ func (c *cutter) token(t *analysis.Token) {
 			return r
 		}, t.Term)
 	}
-	exact := t.End-t.Start == len(t.Term) // else the normalization changed it, and its parts are where it is
+	exact := t.End-t.Start == len(t.Term) // else normalization changed it: parts get its place
 	where := func(from, to int) span {
 		if !exact {
 			return span{t.Start, t.End}
@@ -112,8 +114,8 @@ func (c *cutter) token(t *analysis.Token) {
 	}
 }
 
-// plain says whether w is one part whatever the rest of this file says: letters of
-// Latin and digits, without a capital but the first.
+// plain reports whether w is always one part: Latin letters and digits, with no capital except the
+// first letter.
 func plain(w []byte) bool {
 	for i := 0; i < len(w); {
 		c := w[i]
@@ -126,7 +128,7 @@ func plain(w []byte) bool {
 			continue
 		}
 		r, size := utf8.DecodeRune(w[i:])
-		// of the blocks from Latin-1 to Latin Extended-B
+		// from the blocks Latin-1 to Latin Extended-B
 		if r < 'À' || r > 'ɏ' || r == '×' || r == '÷' || i > 0 && !unicode.IsLower(r) {
 			return false
 		}
@@ -135,17 +137,17 @@ func plain(w []byte) bool {
 	return true
 }
 
-// invisible is what only says how to write a word: soft hyphens, joiners.
+// invisible reports whether r only affects how a word is displayed: soft hyphens, joiners.
 func invisible(r rune) bool { return r >= 0x80 && unicode.Is(unicode.Cf, r) }
 
-// unbroken says whether r is of a writing system that puts no blank between words, or
-// joins particles to them as Korean does.
+// unbroken reports whether r is of a writing system that puts no blank between words, or, like
+// Korean, joins particles to them.
 func unbroken(r rune) bool {
 	return r >= 0x2E80 &&
 		(r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo))
 }
 
-// flush puts out the run.
+// flush emits the run.
 func (c *cutter) flush() {
 	n := len(c.ends)
 	begin := 0
@@ -159,10 +161,10 @@ func (c *cutter) flush() {
 		}
 		begin = end
 	}
-	c.run, c.ends, c.at = nil, c.ends[:0], c.at[:0] // the terms are parts of run
+	c.run, c.ends, c.at = nil, c.ends[:0], c.at[:0] // the terms are slices of run
 }
 
-// word puts out a word with the parts that signs join.
+// word emits a word and the parts that signs join.
 func (c *cutter) word(w []byte, where func(from, to int) span, kind analysis.TokenType) {
 	c.parts = c.parts[:0]
 	for from := 0; from < len(w); {
@@ -184,7 +186,7 @@ func (c *cutter) word(w []byte, where func(from, to int) span, kind analysis.Tok
 	}
 }
 
-// nextPart is where the part of w that begins at from ends, and where the next one begins.
+// nextPart returns where the part of w that begins at from ends, and where the next one begins.
 func nextPart(w []byte, from int) (to, next int) {
 	for to = from; to < len(w); {
 		r, size := utf8.DecodeRune(w[to:])
@@ -203,7 +205,7 @@ func nextPart(w []byte, from int) (to, next int) {
 	return to, to
 }
 
-// part puts out one part, and those that its capitals make of it.
+// part emits one part, and the parts that its capitals separate.
 func (c *cutter) part(p []byte, at span, where func(from, to int) span, kind analysis.TokenType) {
 	c.put(p, c.pos, where(at.from, at.to), kind)
 	if c.asked {
@@ -213,7 +215,7 @@ func (c *cutter) part(p []byte, at span, where func(from, to int) span, kind ana
 	for n := 0; n < maxHumps; n++ {
 		to := hump(p, from)
 		if from == 0 && to == len(p) {
-			return // none
+			return // it has none
 		}
 		c.put(p[from:to:to], c.pos, where(at.from+from, at.from+to), kind)
 		if from = to; from == len(p) {
@@ -222,8 +224,8 @@ func (c *cutter) part(p []byte, at span, where func(from, to int) span, kind ana
 	}
 }
 
-// hump is where the part with a capital that begins at from ends: before a capital
-// that follows a small letter, and before the last of several capitals that begins a
+// hump returns the end of the capitalised part that begins at from. It ends before a capital that
+// follows a small letter. It also ends before the last of several capitals if that one begins a
 // word of small letters (XML|Http, but not URLs).
 func hump(p []byte, from int) int {
 	var before rune
@@ -238,7 +240,7 @@ func hump(p []byte, from int) int {
 	return len(p)
 }
 
-// small says whether p begins with two small letters.
+// small reports whether p begins with two small letters.
 func small(p []byte) bool {
 	for range 2 {
 		r, size := utf8.DecodeRune(p)

@@ -6,7 +6,7 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis"
 )
 
-// A word that is taken as it is comes out as it would the long way.
+// A plain word, which is emitted unchanged, gives the same result as the general path.
 func TestPlainWordsAreOnePart(t *testing.T) {
 	for r := rune(0); r < 0x300; r++ {
 		for _, w := range []string{string(r), string(r) + "a", "a" + string(r), "ação" + string(r) + "2"} {

@@ -1,4 +1,4 @@
-// Package words cuts texts and queries into the words of the index.
+// Package words splits texts and queries into the words of the index.
 package words
 
 import (
@@ -11,18 +11,18 @@ import (
 	"github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
 )
 
-// maxWordBytes is the longest word; longer ones are cut: no one types them.
+// maxWordBytes is the maximum length of a word. Longer words are cut, because nobody types them.
 const maxWordBytes = 128
 
-// Analyzers are the chains that documents, queries and names go through. Token
-// offsets are those of the text as given. Safe for concurrent use.
+// Analyzers are the analysis chains of documents, queries and names. Token offsets refer to the
+// original text. Analyzers are safe for concurrent use.
 type Analyzers struct {
 	Texts   analysis.Analyzer // of documents: every word by which they are found
-	Queries analysis.Analyzer // the words that must be there
+	Queries analysis.Analyzer // the words that a document must contain
 	Names   analysis.Analyzer // of places: words as they are written
 }
 
-// New makes the chains.
+// New returns the analysis chains.
 func New() Analyzers {
 	chain := func(more ...analysis.TokenFilter) analysis.Analyzer {
 		filters := append([]analysis.TokenFilter{unicodenorm.MustNewUnicodeNormalizeFilter(unicodenorm.NFKC)}, more...)
@@ -34,10 +34,11 @@ func New() Analyzers {
 	return Analyzers{Texts: chain(parts{}), Queries: chain(parts{asked: true}), Names: chain()}
 }
 
-// splitter cuts text up as UAX 29 does, and also at apostrophes, so that eau
-// finds l'eau. It drops what has no letter, digit or ideograph.
+// splitter splits text as UAX 29 does, and also at apostrophes, so that eau finds l'eau. It drops
+// tokens without a letter, digit or ideograph.
 type splitter struct{ *unicode.UnicodeTokenizer }
 
+// Tokenize implements analysis.Tokenizer.
 func (w splitter) Tokenize(text []byte) analysis.TokenStream {
 	plain := append([]byte(nil), text...)
 	for _, sign := range []string{"'", "’", "ʼ", "_"} {
@@ -47,7 +48,7 @@ func (w splitter) Tokenize(text []byte) analysis.TokenStream {
 				break
 			}
 			at += i
-			for j := range len(sign) { // as many bytes, so that offsets hold
+			for j := range len(sign) { // the same number of bytes, so that offsets stay valid
 				plain[at+j] = ' '
 			}
 		}
@@ -55,11 +56,12 @@ func (w splitter) Tokenize(text []byte) analysis.TokenStream {
 	return w.UnicodeTokenizer.Tokenize(plain)
 }
 
-// folder takes the accents off.
+// folder removes accents.
 type folder struct {
 	ascii *asciifolding.AsciiFoldingFilter
 }
 
+// Filter implements analysis.TokenFilter.
 func (f folder) Filter(in analysis.TokenStream) analysis.TokenStream {
 	for _, t := range in {
 		if t.Type != analysis.Ideographic && t.Type != analysis.Double && !isASCII(t.Term) {
@@ -81,7 +83,7 @@ func isASCII(b []byte) bool {
 	return true
 }
 
-// Clip cuts b to n bytes without leaving half a character.
+// Clip cuts b to at most n bytes without leaving half a character.
 func Clip[T string | []byte](b T, n int) T {
 	if len(b) <= n {
 		return b

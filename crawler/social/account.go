@@ -11,16 +11,18 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Posts are read though a look-up says that none is new: those of who posts are edited, too (Options.Profile),
-// and of who does not, the counter may be one that never changes.
+// Posts are read at times although a look-up says that none is new. Accounts that post also edit
+// (Options.Profile). The counter of an account that seems silent may be one that never changes.
 const (
-	editFactor = 6 // waits between two readings for edits alone, where those are longer than Options.Profile
+	// at least this many waits are between two readings for edits alone, if that is longer than
+	// Options.Profile
+	editFactor = 6
 	readSilent = 7 * 24 * time.Hour
-	notBelief  = 16 // Told.Lies after a lie
+	notBelief  = 16 // Told.Lies after the claim turned out wrong
 )
 
-// account refreshes the profile when that is due, judges, and reads the posts since the mark, unless
-// a look-up says that there are none.
+// account refreshes the profile if that is due, judges the account, and reads its posts since the
+// Mark. It does not read posts if a look-up says that there are no new ones.
 func (v *visit) account(ctx context.Context) error {
 	if !v.judged {
 		ends, err := v.lookUp(ctx)
@@ -53,8 +55,8 @@ func (v *visit) account(ctx context.Context) error {
 	return errors.Join(v.round.Run(ctx), v.again())
 }
 
-// lookUp looks the account up where its profile is due, or where that costs a part of a call and may save
-// one. It says whether the visit ends with that.
+// lookUp looks the account up if its profile is due, or if the look-up costs a part of a call and
+// may save one. ends says that the visit ends with that.
 func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 	due := v.b.State.ProfileDue(v.now, v.o.Profile)
 	if !due && !v.b.State.MayBeIdle(v.counted()) {
@@ -70,7 +72,7 @@ func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 	}
 	v.b.State.Lost = 0
 	if !due && !p.Suspended && !p.Protected && p.Moved == "" && account.Opted(p.Record.Flags) == "" {
-		v.b.Record = nil // the one of the day is kept
+		v.b.Record = nil // the stored profile of the day stays
 		return false, nil
 	}
 	first := v.b.State.Profiled.IsZero()
@@ -78,7 +80,8 @@ func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 	if ends, err := v.stays(p); ends || err != nil {
 		return ends, err
 	}
-	// whose profile was never seen goes before posts: rows of a later hour come later
+	// profiles that were never fetched go before posts, so the posts wait for a row of the next
+	// hour
 	if first && had.crowd && v.b.State.Outside == "" {
 		v.b.Next = store.Next{State: store.StatePending, At: v.now.Truncate(time.Hour).Add(time.Hour)}
 		return true, nil
@@ -86,26 +89,28 @@ func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 	return false, nil
 }
 
-// idle says that nothing was posted or deleted since the posts were read, as far as a look-up of this visit tells.
+// idle reports whether nothing was posted or deleted since the posts were read, as far as a look-up
+// of this visit shows.
 func (v *visit) idle() bool {
 	t := &v.b.State.Told
 	if v.b.State.Outside != "" || !v.same() || !v.b.State.MayBeIdle(v.counted()) {
 		return false
 	}
 	again := readSilent
-	// where calls are scarce, what is new goes before what may have been edited
+	// if calls are scarce, new posts go before posts that may have been edited
 	if gap, ok := pace.Between(&v.b.State, v.now); ok {
 		again = min(max(v.o.Profile, editFactor*v.pace.Prices.Wait(v.key.Site(), gap)), readSilent)
 	}
 	return v.now.Sub(t.At) < again
 }
 
-// same says that the look-up of this visit said what the one before the last reading did.
+// same reports whether the look-up of this visit returned the same as the one before the last
+// reading.
 func (v *visit) same() bool {
 	return v.fresh && v.b.State.Claimed == v.b.State.Told.Posts && v.b.State.LastPost.Equal(v.b.State.Told.Last)
 }
 
-// heed holds what was read against what the look-up had said.
+// heed compares what was read with what the look-up had claimed.
 func (v *visit) heed() {
 	t := &v.b.State.Told
 	switch {
@@ -115,15 +120,17 @@ func (v *visit) heed() {
 	case t.Lies > 0:
 		t.Lies--
 	}
-	if v.b.State.Looked.After(t.At) { // for this reading, in this visit or before
+	// there was a look-up for this reading, in this visit or before
+	if v.b.State.Looked.After(t.At) {
 		t.Posts, t.Last = v.b.State.Claimed, v.b.State.LastPost
-	} else { // counted on: a claim that differs costs a call, and loses nothing
+	} else { // count on: if the next claim differs, that costs a call and loses nothing
 		t.Posts += int64(v.b.New)
 	}
 	t.At = v.now
 }
 
-// profile has the account by what is known of it, or asks.
+// profile returns the account from had, or asks the service for it, and makes it the record of the
+// batch.
 func (v *visit) profile(ctx context.Context, had found) (account.Person, error) {
 	p, err := v.api.Profile(ctx, had.profile)
 	if err != nil {
@@ -145,8 +152,8 @@ func (v *visit) profile(ctx context.Context, had found) (account.Person, error) 
 	return p, nil
 }
 
-// name finds out whose a name is, which is then followed as if it had been named so. Names change
-// hands; who is followed does not.
+// name finds the account that has the name, and links to it. The account is then followed as if a
+// person had named it. A name may pass to another account; the account that is followed stays.
 func (v *visit) name(ctx context.Context) error {
 	had, _, err := v.look.looked(ctx)
 	if err != nil {
@@ -166,15 +173,15 @@ func (v *visit) name(ctx context.Context) error {
 	return nil
 }
 
-// stays says that the visit ends with the profile: who is suspended, has moved, does not
-// want to be collected or does not belong costs a call in a long while.
+// stays reports whether the visit ends with the profile. It does if the account is suspended, has
+// moved, opts out or does not belong. Such accounts cost one call in a long time.
 func (v *visit) stays(p account.Person) (bool, error) {
 	k := v.key
 	overrides, err := v.judge.overrides()
 	if err != nil {
 		return false, err
 	}
-	if p.Suspended && p.Record == nil { // nothing is shown of it
+	if p.Suspended && p.Record == nil { // nothing of it is shown
 		v.b.Gap(store.GapExpired, "suspended")
 		v.b.Leave("suspended", "suspended", account.Ended)
 		return true, nil
@@ -190,7 +197,8 @@ func (v *visit) stays(p account.Person) (bool, error) {
 		v.b.Leave("suspended", "suspended", account.Ended)
 		return true, nil
 	case p.Moved != "":
-		if to := p.MovedTo; to != "" && to != k && !v.b.Linked(to) { // the same person: as seed as it was
+		// the same person: the new account is a seed if the old one is
+		if to := p.MovedTo; to != "" && to != k && !v.b.Linked(to) {
 			v.b.Links = append(v.b.Links, store.Link{Key: to, Rel: "moved"})
 		}
 	}

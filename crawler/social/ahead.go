@@ -17,32 +17,34 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Many accounts in one call. A service looks up as many as api.most with one call, and each fetch is of one
-// Key. So who is looked up brings those along whose own visits are due, too, and would begin with that
-// look-up; their visits find the answer here. It is a memory of minutes and no state: a crash costs a call for so many
-// accounts, and each visit still commits what is its own.
+// Many accounts in one call. A service looks up as many accounts as API.Most with one call, but
+// each fetch has one Key. So a look-up includes other accounts whose visits are due and would begin
+// with a look-up. Their visits find the answer here. It is kept in memory for minutes only. A crash
+// costs one call for so many accounts, and each visit still commits its own account.
 const (
-	aheadTime  = 15 * time.Minute // for which an answer serves
-	aheadMost  = 4096             // answers in memory
-	aheadNever = 6 * time.Hour    // a server that refuses to look up several is not asked to for so long
+	aheadTime = 15 * time.Minute // an answer can be used for this long
+	aheadMost = 4096             // answers in memory
+	// a server that refuses to look up several accounts is not asked to for this long
+	aheadNever = 6 * time.Hour
 )
 
-// found is what a look-up said of an account.
+// found is the result of a look-up for an account.
 type found struct {
 	at time.Time
-	// of the service's client; nil = the look-up of several had nothing, which only one for it alone can explain
+	// of the type of the service's client; nil = a look-up of several accounts did not return it,
+	// and only a look-up of it alone can say why
 	profile any
-	crowd   bool // more wait than one call looks up
+	crowd   bool // more accounts wait than one call looks up
 }
 
-// ahead is what was looked up of late. Safe for concurrent use. The zero value is empty.
+// ahead has the results of recent look-ups. Safe for concurrent use. The zero value is empty.
 type ahead struct {
 	mu    sync.Mutex
 	by    map[partition.Key]found
 	never map[partition.Site]time.Time
 }
 
-// get is what was found of k since then.
+// get returns the result for k, if it is later than since and not too old.
 func (a *ahead) get(k partition.Key, since, now time.Time) (found, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,6 +52,7 @@ func (a *ahead) get(k partition.Key, since, now time.Time) (found, bool) {
 	return f, ok && f.at.After(since) && now.Sub(f.at) < aheadTime
 }
 
+// put stores a result. If there are too many, it first removes old results, and if need be all.
 func (a *ahead) put(k partition.Key, f found) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +68,8 @@ func (a *ahead) put(k partition.Key, f found) {
 	a.by[k] = f
 }
 
-// refuses notes that a site does not look up several, and says whether that was so of late.
+// refuses notes that a site does not look up several accounts. refused reports whether that was so
+// recently.
 func (a *ahead) refuses(s partition.Site, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +86,7 @@ func (a *ahead) refused(s partition.Site, now time.Time) bool {
 	return ok && now.Sub(at) < aheadNever
 }
 
-// lookUp looks up the account of a Key, with others where the service can.
+// lookUp looks up the account of a Key, together with others if the service can do that.
 type lookUp struct {
 	*parts
 	b   *fold.Batch
@@ -92,9 +96,9 @@ type lookUp struct {
 	now time.Time
 }
 
-// looked returns what a look-up of several accounts found about the account of this visit. The look-up was made
-// earlier for another account, or it is made now, if other accounts are due. ok is false if there is no such look-up:
-// the account may be asked for alone.
+// looked returns what a look-up of several accounts found about the account of this visit. The
+// look-up was made earlier for another account, or it is made now, if other accounts are due. ok is
+// false if there is no such look-up: the account may be asked for alone.
 func (l *lookUp) looked(ctx context.Context) (f found, ok bool, err error) {
 	k, site := account.Subject(l.key), l.key.Site()
 	if f, ok = l.ahead.get(k, l.b.State.Looked, l.now); ok {
@@ -113,7 +117,7 @@ func (l *lookUp) looked(ctx context.Context) (f found, ok bool, err error) {
 		return found{}, false, nil
 	}
 	all, err := l.api.Look(ctx, names)
-	if l.key.Kind() == partition.KindName { // who is found is visited next
+	if l.key.Kind() == partition.KindName { // the accounts found are visited next
 		for _, p := range all {
 			l.putNamed(p)
 		}
@@ -121,7 +125,7 @@ func (l *lookUp) looked(ctx context.Context) (f found, ok bool, err error) {
 	var wait *budget.WaitError
 	switch word := service.WordOf(err); {
 	case err == nil:
-	case errors.As(err, &wait): // there may be room for one
+	case errors.As(err, &wait): // there may be room for a look-up of one
 		return found{}, false, nil
 	case word == service.Unsupported, word == service.Refused, word == service.Misshapen, word == service.NotJSON,
 		word == service.Gone, word == service.Closed:
@@ -137,7 +141,8 @@ func (l *lookUp) looked(ctx context.Context) (f found, ok bool, err error) {
 	return found{l.now, all[own], len(names) == most}, true, nil
 }
 
-// others adds to names and keys those that are due and would be looked up, too, until there are so many.
+// others adds to names and keys other accounts that are due and would be looked up, until there are
+// most of them.
 func (l *lookUp) others(most int, names *[]string, keys *[]partition.Key) error {
 	have := map[partition.Key]bool{(*keys)[0]: true}
 	named := l.key.Kind() == partition.KindName
@@ -151,7 +156,7 @@ func (l *lookUp) others(most int, names *[]string, keys *[]partition.Key) error 
 			return false, err
 		}
 		st, err := account.DecodeState(b)
-		if err != nil { // its visit begins anew
+		if err != nil { // its visit starts from an empty state
 			return true, nil
 		}
 		_, had := l.ahead.get(k, st.Looked, l.now)
@@ -166,7 +171,7 @@ func (l *lookUp) others(most int, names *[]string, keys *[]partition.Key) error 
 	})
 }
 
-// putNamed keeps what was found of somebody whose name was looked up.
+// putNamed keeps the profile of an account whose name was looked up, under the Key of the account.
 func (l *lookUp) putNamed(profile any) {
 	if p, ok := profile.(account.Keyed); ok {
 		if k, err := p.Key(); err == nil {

@@ -17,13 +17,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// profiles is the size of TestProfilesOfAStorm; the issue's is 100,000: go test ./crawler/social -run Storm -profiles
-// 100000 -timeout 2h.
+// profiles is the size of TestProfilesOfAStorm. For the 100,000 of the issue run
+//
+//	go test ./crawler/social -run Storm -profiles 100000 -timeout 2h
 var profiles = flag.Int("profiles", 3000, "accounts of TestProfilesOfAStorm")
 
-// storm has a peer with so many credentials be told of n accounts of X at once, and counts the profiles that it has
-// after each time of at. The server allows a credential as many look-ups as TwitterEcho had for 100,000: 180 in a
-// quarter of an hour.
+// storm gives a peer with so many credentials n accounts of X at once. It counts the fetched
+// profiles after each time in at. For each credential the server allows as many look-ups as
+// TwitterEcho had for 100,000 accounts: 180 in a quarter of an hour, scaled to n.
 func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 	t.Helper()
 	limits := []storytest.Limit{
@@ -73,8 +74,9 @@ func storm(t *testing.T, n, credentials int, at ...time.Duration) (had []int) {
 	return had
 }
 
-// 100,000 profiles take a credential at most 90 minutes, with a call for each 100 of them, while the posts of whom is
-// known are read; two credentials have twice as many in the same time.
+// One credential needs at most 90 minutes for 100,000 profiles, at one call for each 100 of them.
+// Meanwhile the posts of known accounts are read. Two credentials fetch twice as many in the same
+// time.
 func TestProfilesOfAStorm(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -89,13 +91,14 @@ func TestProfilesOfAStorm(t *testing.T) {
 	}
 }
 
-// Who has posted nothing costs a part of a call; what is new, edited or deleted is fetched all the same.
+// An account that posted nothing costs a part of a call. New, edited and deleted posts are fetched
+// all the same.
 func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 12, People: racetest.Fewer(t, 60), Remote: -1, Quiet: true, Rate: -1,
 			Limits: mastodontest.MastodonLimits()})
 		users := w.Users()
-		for _, u := range users { // all posted an hour or more ago
+		for _, u := range users { // all posted at least an hour ago
 			for range 3 {
 				if _, err := w.Post(u, "bom dia a todos"); err != nil {
 					t.Fatal(err)
@@ -126,7 +129,7 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := w.Truth().Accounts[who].Posts
-		// one more and one less: the counter says the same, the day of the last post need not
+		// one post more and one less: the counter is the same, the day of the last post may differ
 		if err := w.Delete(old[1]); err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +146,8 @@ func TestWhoIsIdleCostsAPartOfACall(t *testing.T) {
 	})
 }
 
-// A counter that says nothing of what is posted is not gone by for long: everything is fetched a day later at most.
+// A counter that does not follow the posts is not trusted for long: everything is fetched within a
+// day.
 func TestACounterThatLies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 30), Remote: -1, Quiet: true,
@@ -163,7 +167,8 @@ func TestACounterThatLies(t *testing.T) {
 	})
 }
 
-// Who is not there, or lets nobody read, costs no more calls: not for themselves, nor in a call for others.
+// An account that does not exist or is not public costs no more calls, neither alone nor in a
+// look-up of others.
 func TestWhoCannotBeReadCostsNoCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 30, Quiet: true, Rate: -1}, social.Options{}, 50)

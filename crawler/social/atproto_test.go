@@ -13,15 +13,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// The small network that the real servers of AT Protocol were once made to serve: so many people, who wrote
-// and follow so much, and all of whom may be collected.
+// The small network that the real servers of the AT Protocol served once: the number of people, and
+// of the posts and follows of each. All of them may be collected.
 const (
 	networkPeople  = 10
 	networkPosts   = 70
 	networkFollows = 54
 )
 
-// network is such a network under those limits of the PDS, and a peer.
+// network returns such a network, with those limits of the PDS, and a peer.
 func network(t *testing.T, limits []blueskytest.Limit) (*blueskytest.World, *peer) {
 	t.Helper()
 	for seed := uint64(1); seed < 500; seed++ {
@@ -59,9 +59,10 @@ func network(t *testing.T, limits []blueskytest.Limit) (*blueskytest.World, *pee
 	return nil, nil
 }
 
-// A network as small as one that can be served at home is fetched whole, to the last post and follow; while nothing is
-// written no record is read; of a post, an edit and a deletion just that is read and kept. The PDS refuses nothing,
-// neither with its real limit nor with one a hundred times smaller.
+// A network that is small enough for a home server is fetched whole, to the last post and follow.
+// While nothing is written, no record is read. For a new post, an edit or a deletion only that
+// record is read and kept. The PDS refuses no call, neither with its real limit nor with one that
+// is a hundred times smaller.
 func TestASmallNetworkIsHadWhole(t *testing.T) {
 	const list = "/xrpc/com.atproto.repo.listRecords"
 	for name, limits := range map[string][]blueskytest.Limit{
@@ -129,7 +130,7 @@ func TestASmallNetworkIsHadWhole(t *testing.T) {
 				}
 				before = w.Report()
 				time.Sleep(26 * time.Hour)
-				// its posts, that none is above them, and its reposts
+				// its posts, the check that none is newer, and its reposts
 				if n := w.Report().ByPath[list] - before.ByPath[list]; n != 3 {
 					t.Errorf("%d pages of records were read for one account that wrote", n)
 				}

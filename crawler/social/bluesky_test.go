@@ -26,7 +26,8 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// skies is a network whose story goes by the clock of the test, a month old, and a peer that follows it.
+// skies returns a network that runs by the clock of the test and is a month old, and a peer that
+// follows it.
 func skies(t *testing.T, o blueskytest.Options, so social.Options) (*blueskytest.World, *peer) {
 	t.Helper()
 	o.Clock = time.Now
@@ -43,14 +44,15 @@ func skies(t *testing.T, o blueskytest.Options, so social.Options) (*blueskytest
 	return w, newPeer(t, w, so, hosts...)
 }
 
-// private says whether somebody asks not to be collected, or not by who is not logged in.
+// private reports whether an account opts out of collection, or shows itself only to logged-in
+// users.
 func private(a blueskytest.Account) bool {
 	return a.NoUnauthenticated || strings.Contains(strings.ToLower(a.Bio), "#nobot")
 }
 
 func blueskyKey(did string) partition.Key { return partition.Key("bluesky:" + did) }
 
-// written are the records that the store has of an account, by their addresses.
+// written returns the records that the store has of an account, by their addresses.
 func (p *peer) written(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
@@ -64,7 +66,8 @@ func (p *peer) written(k partition.Key) map[string]store.Record {
 	return out
 }
 
-// sameAsSkies holds what p has against the truth: what was written or changed after until may be missing.
+// sameAsSkies compares what p has with the truth. What was written or changed after until may be
+// missing.
 func (p *peer) sameAsSkies(truth blueskytest.Truth, until time.Time) (posts, tombstones int) {
 	p.t.Helper()
 	for did, a := range truth.Accounts {
@@ -103,8 +106,9 @@ func (p *peer) sameAsSkies(truth blueskytest.Truth, until time.Time) (posts, tom
 	return posts, tombstones
 }
 
-// A peer follows the people of a network whole, seeded by their handles: profiles, all that they write and repost, what
-// they change and delete of it, whom they follow and who follows them; within the limits of each server.
+// A peer follows all people of a network, seeded by their handles, within the limits of each
+// server. It fetches their profiles, posts and reposts, edits and deletions, followings and
+// followers.
 func TestBlueskyIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
@@ -165,8 +169,8 @@ func TestBlueskyIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// What is changed is fetched anew although the AppView shows the old text, what is deleted becomes a tombstone, also in
-// a search; who is suspended costs no more calls.
+// An edited post is fetched again although the AppView shows the old text. A deleted post becomes a
+// tombstone, also in a search. A suspended account costs no more calls.
 func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{})
@@ -225,13 +229,13 @@ func TestBlueskyEditsDeletesAndEnds(t *testing.T) {
 	})
 }
 
-// Whatever dies when: no limit of the PDS is exceeded, and in the end everything is fetched.
+// Crashes at any time exceed no limit of the PDS, and in the end everything is fetched.
 func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []blueskytest.Limit{{Name: "global", Max: 60, Window: 5 * time.Minute, All: true, Rolling: true}}
 		w, p := skies(t, blueskytest.Options{Seed: 4, People: racetest.Fewer(t, 45), Limits: limits},
 			social.Options{Lists: true, Calls: 3})
-		p.slow = 150 * time.Millisecond // some crashes find a call on its way
+		p.slow = 150 * time.Millisecond // so that some crashes interrupt a call
 		rng := rand.New(rand.NewPCG(1, 2))
 		p.death = newDeath(p.fs, rng, 50)
 		p.start()
@@ -247,7 +251,8 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 		p.killed(crashes, 50, rng)
 		p.rest(4 * 24 * time.Hour)
 		posts, tombstones := p.sameAsSkies(w.Truth(), time.Now().Add(-37*time.Hour))
-		if r := w.Report(); r.Refused > 1 || posts < 100 { // the first answer tells of a limit smaller than the table's
+		// the first answer announces a limit smaller than the table's
+		if r := w.Report(); r.Refused > 1 || posts < 100 {
 			t.Errorf("%d posts, %d requests, %d refused", posts, r.Requests, r.Refused)
 		}
 		t.Logf("%d crashes, %d posts, %d tombstones, %d requests", crashes, posts, tombstones, w.Report().Requests)
@@ -255,7 +260,7 @@ func TestBlueskyCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	})
 }
 
-// A PDS that is down for a day holds nobody up elsewhere, is in the ledger, and nothing is lost.
+// A PDS that is down for a day delays no other server and is in the ledger. Nothing is lost.
 func TestBlueskyGapsAreSaid(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -299,8 +304,8 @@ func TestBlueskyGapsAreSaid(t *testing.T) {
 	})
 }
 
-// Where the records of an account are, a document says that anybody may write: it leads to no private address, and to
-// nothing without https.
+// The document that says where the records of an account are can be written by anybody. It cannot
+// make a peer ask a private address, or a server without https.
 func TestADocumentLeadsToNoPrivateAddress(t *testing.T) {
 	inside := 0
 	secret := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside++ }))

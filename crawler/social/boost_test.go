@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 )
 
-// A boost that is taken back is a tombstone within two days, also where nothing lies below it, and however exact the
-// times of its server are.
+// A boost that is taken back is a tombstone within two days. This holds also if no post lies below
+// it, and for servers whose times have whole seconds only.
 func TestABoostTakenBack(t *testing.T) {
 	for name, o := range map[string]mastodontest.Options{
 		"Mastodon":      {},
@@ -31,7 +31,8 @@ func TestABoostTakenBack(t *testing.T) {
 	}
 }
 
-// takenBack has somebody write so many posts, boost one of another, write so many more, and take the boost back.
+// takenBack lets an account write before posts, boost a post of another, write after posts, and
+// take the boost back.
 func takenBack(t *testing.T, o mastodontest.Options, before, after int) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Seed, o.People, o.Remote, o.Quiet, o.Rate = 9, 12, -1, true, -1

@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A backlog is worked off as fast as the server allows, in whatever form it says so, and no call is
-// refused; a Key that waits for the budget has not failed.
+// A backlog is worked off as fast as the server allows, in each form in which servers announce
+// limits. No call is refused. A Key that waits for the budget has not failed.
 func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
 	for _, says := range []mastodontest.Headers{mastodontest.ISO, mastodontest.NoHeaders} {
 		synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
 			const windows = 4
 			time.Sleep(windows*5*time.Minute - time.Minute)
 			r := w.Report()
-			const due = windows * 300 // fewer than a profile and a page of posts of each
+			const due = windows * 300 // less than a profile and a page of posts of each
 			if r.Refused != 0 || r.Requests < due*97/100 {
 				t.Errorf("%d requests in %s, %d refused; %d were allowed", r.Requests, time.Since(begun), r.Refused,
 					due)
@@ -44,11 +44,12 @@ func TestAnAllowanceIsUsedAndNotExceeded(t *testing.T) {
 	}
 }
 
-// Peers that ask from addresses of their own have budgets of their own: four do four times as much.
+// Peers with different addresses have separate budgets: four do four times as much.
 func TestPeersAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := func(peers int) int {
-			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute))) // a window begins
+			// a window begins
+			time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
 			w := world(t, mastodontest.Options{Seed: 8, People: racetest.Fewer(t, 2400), Remote: -1, Quiet: true,
 				Rate: -1, Limits: mastodontest.MastodonLimits()})
 			users := w.Users()
@@ -78,15 +79,15 @@ func TestPeersAddUp(t *testing.T) {
 	})
 }
 
-// Peers and their machines die at any moment: whatever was on its way counts as made, so no limit
-// is exceeded, and in the end everything is fetched.
+// Peers and their machines crash at any moment. A call that a crash interrupts counts as made, so
+// no limit is exceeded. In the end everything is fetched.
 func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 4, People: racetest.Fewer(t, 70), Quiet: true,
 			Limits: []mastodontest.Limit{{Name: "anonymous", Max: 300, Window: 5 * time.Minute},
 				{Name: "paging", Max: 300, Window: 15 * time.Minute, Paging: true}}})
 		p := newPeer(t, w, social.Options{Lists: true, Calls: 3})
-		p.slow = 150 * time.Millisecond // some crashes find a call on its way
+		p.slow = 150 * time.Millisecond // so that some crashes interrupt a call
 		p.start()
 		p.seed(accountKeys(t, w.Users())...)
 		crashes := 200
@@ -111,8 +112,8 @@ func TestCrashesOverspendNothingAndLoseNothing(t *testing.T) {
 	})
 }
 
-// A server of which nothing is known is asked at an even pace of a call a second or so: what takes
-// several calls, such as the first page of a list behind the profile, gets through all the same.
+// A server whose limits are unknown is asked about once a second. Work that takes several calls
+// still gets done, such as a profile and then the first page of a list.
 func TestAnEvenPaceGetsThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 6, People: 10, Remote: -1, Quiet: true, Rate: -1,
@@ -133,8 +134,8 @@ func TestAnEvenPaceGetsThrough(t *testing.T) {
 	})
 }
 
-// A server that answers fifteen calls in six hours: what it was found to be is not asked for again and again, and
-// people are followed with what is left.
+// A server answers fifteen calls in six hours. The result of its probe is kept, so the calls that
+// are left are used to follow people.
 func TestATinyBudgetIsNotSpentOnProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 6, People: 4, Remote: -1, Quiet: true, Rate: -1,

@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// portuguese is the judge of the community that comes with the program.
+// portuguese returns the judge of the community that comes with the program.
 func portuguese(t *testing.T) *community.Judge {
 	t.Helper()
 	c, err := community.Embedded("portugal")
@@ -30,7 +30,7 @@ func portuguese(t *testing.T) *community.Judge {
 	return j
 }
 
-// tally is how verdicts stand against the truth.
+// tally compares the verdicts with the truth.
 type tally struct {
 	in, inRight, out, outRight, undecided, missed int
 	wrong, open                                   map[string]int
@@ -69,13 +69,13 @@ func (y tally) shares() (in, out, undecided float64) {
 		float64(y.undecided) / float64(max(y.in+y.out+y.undecided, 1))
 }
 
-// From a few members a community is followed, in a crawl: with a Brazilian for each two Portuguese, Portuguese
-// abroad, guests, machines and empty profiles among those whom they lead to.
+// A crawl follows a community from a few members. They lead to one Brazilian for each two
+// Portuguese, and to Portuguese abroad, guests, bots and empty profiles.
 func TestACommunityIsJudged(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
 	j := portuguese(t)
-	seeds := []uint64{1, 301} // 1 was looked at while the judge's weights were chosen, 301 was not
+	seeds := []uint64{1, 301} // world 1 was used to choose the judge's weights, world 301 was not
 	const days = 2
 	undecided, all := 0, 0
 	for _, seed := range seeds {
@@ -87,7 +87,7 @@ func TestACommunityIsJudged(t *testing.T) {
 				t.Fatal(err)
 			}
 			var judged atomic.Int64
-			var belonged sync.Map // whoever was in at some time
+			var belonged sync.Map // the accounts that were in at some time
 			rules := follow.Rules{Follow: follow.Community, Community: "portugal",
 				Judge: func(p community.Profile, texts []string, e community.Edges) community.Verdict {
 					judged.Add(1)
@@ -125,13 +125,14 @@ func TestACommunityIsJudged(t *testing.T) {
 			p.end()
 		})
 	}
-	// Of 600 people one world or the other is above: 30 of 599 in the second.
+	// The limit of 5 % is for both worlds together, as one world of 600 people may exceed it: 30 of
+	// 599 in the second.
 	if float64(undecided) > 0.05*float64(all) {
 		t.Errorf("%d of %d undecided in all worlds together, at most 5 %%", undecided, all)
 	}
 }
 
-// onlyTheInLead checks that nobody was found by somebody who never belonged.
+// onlyTheInLead checks that no account was found through one that never belonged.
 func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 	p.t.Helper()
 	for _, a := range accts {
@@ -147,8 +148,8 @@ func (p *peer) onlyTheInLead(accts []string, belonged *sync.Map) {
 	}
 }
 
-// A server may say of every post that it is in English, as snac does: the language that is declared is a hint, and who
-// writes Portuguese is judged by that.
+// A server may declare every post to be in English, as snac does. The declared language is only a
+// hint. An account that writes Portuguese is judged by that.
 func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 	racetest.Skip(t)
 	j := portuguese(t)
@@ -165,7 +166,7 @@ func TestADeclaredLanguageIsNoVerdict(t *testing.T) {
 			Least: 24 * time.Hour})
 		p.start()
 		seeds, members, in := 0, 0, 0
-		for i, acct := range accts { // who is named is in
+		for i, acct := range accts { // a seed is in
 			if nation.People[i].Class == communitytest.Home && seeds < 10 {
 				p.seed(accountKey(t, acct))
 				seeds++

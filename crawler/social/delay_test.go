@@ -10,9 +10,10 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// delays follows a server of n people for so many days after some that do not count, within a limit, and answers
-// which part of what was posted was fetched within an hour and within six, the mean delay in hours (what was not had
-// counts till now), and the calls a day.
+// delays follows a server of n people within a limit, for before days that do not count and then
+// for days days. It returns which part of the posts was fetched within an hour and within six
+// hours. It also returns the mean delay in hours, and the calls a day. A post that is missing
+// counts with its delay until now.
 func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (hour, six, mean, perDay float64) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,9 +64,9 @@ func delays(t *testing.T, n int, limit mastodontest.Limit, before, days int) (ho
 	return hour, six, mean, perDay
 }
 
-// What is posted is fetched soon, and what is not posted costs little: before several were looked up in one call, and
-// each in half of the mean gap between its posts, these people cost 817 calls a day and their posts were had 3.73 hours
-// after they were made.
+// Posts are fetched soon, at few calls. Before one call looked up several accounts, each account
+// was visited after half of the mean gap between its posts. These people then cost 817 calls a day,
+// with a mean delay of 3.73 hours.
 func TestDelays(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -75,8 +76,8 @@ func TestDelays(t *testing.T) {
 	}
 }
 
-// With two fifths of these calls, each visit would come late by the same time, and posts be fetched 4.21 hours after
-// they were made, at 288 calls a day: so it was before a site had a price.
+// Here two fifths of these calls are allowed. Without a price for the site all visits would be late
+// by the same time: the mean delay was then 4.21 hours, at 288 calls a day.
 func TestScarceCallsAreShared(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()

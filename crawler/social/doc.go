@@ -1,73 +1,78 @@
-// Package social is the Source of accounts: it follows people of Mastodon-compatible
-// servers, of Bluesky and of X by their APIs, within the budget of each credential.
+// Package social is the crawler's Source for accounts. It follows accounts of Mastodon-compatible
+// servers, of Bluesky and of X through their APIs, within the rate budget of each credential.
 //
 // # One fetch
 //
-// A fetch is a bounded piece of work on one Key, at most Options.Calls requests, and its
-// result is committed as one batch (I3) with where it stands, the Key's checkpoint
-// (fetch.Task.Checkpoint), which goes with its slice. So after a crash, or at another
-// peer, the same pages are asked for again and none is left out.
+// A fetch is a bounded piece of work on one Key, at most Options.Calls requests. Its result is
+// committed as one batch (I3), together with the Key's checkpoint (fetch.Task.Checkpoint), which
+// has the progress of the Key. The checkpoint moves with the slice. So after a crash, or at another
+// peer, the same pages are asked for again and no page is left out.
 //
-//	mastodon:user@host              the profile, and the posts since the last one read
-//	mastodon:user@host/followers    some pages of the list
-//	mastodon:user@host/following    the same
+//	mastodon:user@host                 the profile, and the posts since the last one read
+//	mastodon:user@host/followers       some pages of the list
+//	mastodon:user@host/following       the same
 //	mastodon:host/tag/T, host/public   the posts since the last one read
 //	bluesky:DID, twitter:ID            as mastodon:user@host, and their lists
 //	bluesky:search/Q, twitter:search/Q the posts since the last one read
-//	bluesky:HANDLE, twitter:@NAME      whose name it is: a link to that account, which is followed as if it had been
-//	named
+//	bluesky:HANDLE, twitter:@NAME      a link to the account that has this name; the account
+//	                                   is followed as if a person had named it
 //
-// It goes in this order:
+// A fetch has these steps:
 //
-//	load     where the Key stands, and what is kept of it (account.State, package store)
-//	decide   whether it belongs, and what is asked (packages follow, pace, State.Looks): pure
-//	fetch    by the API of its service, within the rate budgets (packages mastodon, bluesky, x; calls)
-//	fold     what came into one batch (package fold): pure
-//	commit   by who called Fetch: the batch is its Result
+//	load     the state of the Key and its records (account.State, package store)
+//	decide   whether the account belongs, and what is asked (follow, pace, State.Looks): pure
+//	fetch    by the API of its service, within the rate budgets (mastodon, bluesky, x; calls)
+//	fold     the answers into one batch (package fold): pure
+//	commit   by the caller of Fetch: the batch is its Result
 //
-// What differs between services stands behind account.API, one of which each visit has. All else, budgets, checkpoints,
-// who is followed, gaps, tombstones, when to look again, is one for all.
+// The differences between services are behind account.API; each visit has one. Everything else is
+// the same code for all services: budgets, checkpoints, who is followed, gaps, tombstones, when to
+// visit again.
 //
-// A visit to an account begins with a look-up of it, where that costs a part of a call: a service looks up
-// many with one, and whoever looks up brings the others along that are due (ahead.go). It tells how many posts there
-// are: the same number as before the last reading is no reason to read. Bluesky's repositories say so themselves.
+// A visit to an account begins with a look-up, if that costs only a part of a call. Some services
+// look up many accounts with one call. Then a look-up includes other accounts that are due
+// (ahead.go). The look-up returns the number of posts. If it has not changed since the last
+// reading, the posts are not read. Bluesky's repositories say themselves whether they have changed.
 //
 // # Old posts
 //
-// A reading shows the newest posts only. All others that are kept are looked at again in a slow round (package
-// rounds), many with one call where the service can, within a share of the budget: what was edited, deleted, or is not
-// to be kept any more is found by it, and posts that appear below the newest by the number that the profile claims.
+// A reading shows the newest posts only. All other kept posts are looked at again in a slow round
+// (package rounds). If the service allows it, one call looks at many of them. Rounds use a share of
+// the rate budget. They find posts that were edited or deleted, or that must not be stored any
+// more. From the number that the profile claims, they find that posts appeared below the newest.
 //
 // # Streams
 //
-// A Jetstream (Options.Jetstream, Listen) tells of posts as they are made, changed and deleted. What it says of an
-// account that is followed here is taken by a visit of that account, which asks nobody; package stream says what that
-// rests on. So do the public streams of Mastodon-compatible servers (Options.Streams), which have no cursor, and tell
-// of some posts only.
+// A Jetstream (Options.Jetstream, Listen) reports posts as they are made, changed and deleted. An
+// event about an account that is followed here is applied by a visit of that account, which needs
+// no call. Package stream describes the guarantees. The public streams of Mastodon-compatible
+// servers (Options.Streams) work the same way, but they have no cursor and do not report all posts.
 //
 // # Pace and politeness
 //
-// The pace of an API is what its server allows each credential (packages calls and budget), and
-// not the gap between requests to a web host: the crawler keeps none for a site that is Budgeted,
-// and the address of such a server has no turn among peers, as each peer asks with an
-// allowance of its own. Every request waits for Task.Gate all the same (the volunteer's
-// limits, ownership of the slice) and passes the guard of private addresses. robots.txt is for who
-// follows links through pages, and is not asked for the API, which is made for programs; what people say about being
-// collected is obeyed (account.Opted).
+// The pace at an API is what its server allows each credential (packages calls and budget). It is
+// not the gap between requests to a web host: the crawler keeps no gap for a site that is Budgeted.
+// The address of such a server has no host lease among peers, as each peer has its own allowance.
+// Every request still waits for Task.Gate (the volunteer's limits, ownership of the slice) and
+// passes the guard of private addresses. robots.txt is for programs that follow links through
+// pages. It is not asked for an API, which is made for programs. The wishes of people about being
+// collected are obeyed (account.Opted).
 //
-// Where the calls do not do for all that is due, they go to whom they bring posts soonest from, and to what is new
-// before what may have been edited (pace.Prices).
+// If there are too few calls for all that is due, they go to the accounts that bring posts soonest.
+// New posts go before posts that may have been edited (pace.Prices).
 //
-// A credential belongs to this peer: it is in no record, log line, or message to
+// A credential belongs to this peer. It never appears in a record, a log line, or a message to
 // another peer.
 //
 // # Who belongs
 //
-// Rules say whom to follow. Where they have a community, each account is judged when its profile is
-// had, by that, the texts that are kept of it, and the verdicts in this peer's store on whom it
-// follows, is followed by and mentions; the verdict is kept in the record. Who is in is followed and leads to
-// others; who is out is looked at again in a month. Of who is undecided is asked what tells most for its calls (first
-// posts, or its lists), after a wait that is the shorter the likelier that decides, and without a call it is
-// judged again after hours, then days, as its neighbours may have been. What persons said (store.Override) goes before
-// all that.
+// Rules decide who is followed. If they describe a community, each account is judged when its
+// profile is fetched. The evidence is the profile, the stored texts of the account, and verdicts on
+// other accounts in this peer's store. These are the accounts that it follows, mentions, or is
+// followed by. The verdict is stored in the record. An account that is in is followed and leads to
+// others. An account that is out is judged again in a month. For an undecided account the crawler
+// fetches the evidence that helps most for its calls: first posts, then its lists. It waits before
+// that, and the wait is shorter when that evidence is likely to decide. When nothing is left to
+// fetch, the account is judged again without a call after hours, then days, as its neighbours may
+// have been judged meanwhile. A human override (store.Override) takes precedence over all that.
 package social

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// end is the Result of what was done up to err.
+// end returns the Result of what was done up to err.
 func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	var gate *calls.GateError
 	var lost *calls.StoreError
@@ -37,7 +37,7 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	case service.WordOf(err) == service.Limited && !v.session.Ours():
 		v.b.Next = store.Next{State: store.StatePending, At: v.now.Add(time.Second)}
 	case service.WordOf(err) == service.Limited:
-		// The budget knows by now for how long, and says so when it is asked again.
+		// The budget now knows how long to wait, and says so at the next call.
 		v.b.Again = true
 		v.b.Hold = v.o.Now().Add(time.Second)
 	case err != nil:
@@ -75,18 +75,18 @@ func (v *visit) end(ctx context.Context, err error) (fetch.Result, error) {
 	return v.result(), nil
 }
 
-// result is the Result as it stands.
+// result returns the Result as it is now.
 func (v *visit) result() fetch.Result {
 	v.b.Reqs, v.b.Bytes, v.b.Asked = v.session.Reqs, v.session.Bytes, v.session.At
 	return v.b.Result
 }
 
-// wait is for when the budget is used up: nothing has failed. A Key of which nothing was fetched
-// stays as it is, and nothing is asked of the site before there is room; one that got
-// further keeps that.
+// wait handles a budget that is used up. That is not a failure. If nothing was fetched of the Key,
+// its row stays as it is, and the site is not asked before there is room. Otherwise what was
+// fetched is kept.
 func (v *visit) wait(w *budget.WaitError) {
 	at := w.At
-	if at.IsZero() { // not before a person changes a limit; cheaper calls may be made
+	if at.IsZero() { // until a person changes a limit; cheaper calls may be made
 		v.b.Gap(store.GapSkipped, w.Error())
 		v.b.Stop = "budget"
 		v.b.Next = store.Next{State: store.StateDone, At: v.now.Add(24 * time.Hour), Reason: w.Error()}
@@ -96,20 +96,22 @@ func (v *visit) wait(w *budget.WaitError) {
 		if free := v.calls.Budgets.Room(v.key.Site(), v.api.Class()); free.Before(at) {
 			at = free
 		}
-		if at.After(v.o.Now()) { // not v.now: a wait that is over holds nothing up, and a fetch would follow a fetch
+		// v.now would be wrong: a wait that is over must not delay anything, or fetches would
+		// repeat at once
+		if at.After(v.o.Now()) {
 			v.b.Again, v.b.Hold = true, at
 			return
 		}
-		at = w.At // only calls of that kind have no room: others are looked up meanwhile
+		at = w.At // only this class of calls has no room: other accounts are looked up meanwhile
 	}
 	v.b.Next = store.Next{State: store.StatePending, At: at}
 }
 
-// A Key whose server is down longer than a fetch.Retry tries is asked for again after unreached; one of which nothing
-// was ever had after twice as long each time, account.Outsiders at most.
+// If a server is down longer than fetch.Retry tries, its Keys are asked for again after unreached.
+// For a Key that was never fetched the wait doubles each time, up to account.Outsiders.
 const unreached = 6 * time.Hour
 
-// failed is for answers that were none. What had been fetched before is never given up.
+// failed handles an error of the service. A Key that was fetched before is never given up.
 func (v *visit) failed(err error) {
 	word := service.WordOf(err)
 	known := !v.b.State.Visited.IsZero() || v.b.State.ID != "" || !v.b.State.Good.IsZero() && v.t.Due.Attempts == 0
@@ -124,15 +126,16 @@ func (v *visit) failed(err error) {
 		v.b.Stop = string(word)
 		v.b.Down(reason)
 		v.b.Next = v.retry.Again(v.t.Due, v.now, reason)
-		if v.b.Next.State == store.StateRefused { // never given up: it is the server that is down, and not the Key
+		if v.b.Next.State == store.StateRefused { // never given up: the server is down, not the Key
 			v.b.Next = store.Next{State: store.StateDone, At: v.now.Add(unreached), Attempts: v.t.Due.Attempts,
 				Reason: reason}
-			if !known { // and may be none at all
+			if !known { // the account may not exist at all
 				wait := unreached << min(v.retry.Beyond(v.t.Due), 10)
 				v.b.Next.At, v.b.Next.Attempts = v.now.Add(min(wait, account.Outsiders)), v.t.Due.Attempts+1
 			}
 		}
-	// closed, needs a token, no such thing: asked again in a day, or with another token, as a person may change that
+	// closed, needs a token, does not exist: asked again in a day, or with another token, as a
+	// person may change that
 	case word != "":
 		v.barred(f)
 		v.b.Stop = string(word)
@@ -147,7 +150,7 @@ func (v *visit) failed(err error) {
 	}
 }
 
-// barred notes that the Key waits for another token, when that is what f says.
+// barred notes that the Key waits for another token, if f says so.
 func (v *visit) barred(f *service.Fault) {
 	if f == nil || f.Word != service.NeedsToken && f.Word != service.Closed {
 		return

@@ -13,10 +13,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// trustedAfter is after how many readings in a row, of which the stream had told all, it is believed.
+// trustedAfter is after how many readings in a row that the stream had fully reported it is
+// trusted.
 const trustedAfter = 2
 
-// listening takes what streams said of an account into the batch of a fetch.
+// listening applies the events of streams about an account to the batch of a fetch.
 type listening struct {
 	*parts
 	b     *fold.Batch
@@ -24,13 +25,13 @@ type listening struct {
 	due   store.Due
 	key   partition.Key
 	now   time.Time
-	alone bool // nobody is asked
+	alone bool // no call is made
 
-	foretold, untold int // posts that were not known before the reading, that a stream had told, and had not
+	foretold, untold int // posts that a reading found new and the stream had reported, or not
 }
 
-// applyEvents takes what streams said of the account. It says whether the visit ends with that, as it is not yet time
-// to ask its server.
+// applyEvents applies the waiting events of the account. ends says that the visit ends with that,
+// as it is not yet time to ask the server.
 func (l *listening) applyEvents() (ends bool, err error) {
 	k := l.key
 	if !l.subscriptions.Open() || k.Kind() != partition.KindAccount || l.b.State.Poll.IsZero() {
@@ -58,7 +59,8 @@ func (l *listening) applyEvents() (ends bool, err error) {
 		l.b.Gap(store.GapIncomplete,
 			"what a stream told for a while was not had: what was edited or deleted of older posts may not be known")
 	}
-	if look && l.now.Sub(l.b.State.Looked) >= l.o.Least { // and so no stream has it asked for more often
+	// at most once in Least, whatever a stream says
+	if look && l.now.Sub(l.b.State.Looked) >= l.o.Least {
 		l.b.State.Profiled = time.Time{}
 		return false, nil
 	}
@@ -73,7 +75,7 @@ func (l *listening) applyEvents() (ends bool, err error) {
 	return true, nil
 }
 
-// apply takes in one event.
+// apply applies one event.
 func (l *listening) apply(e stream.Event) error {
 	if e.Post == nil && !e.Gone {
 		return nil
@@ -94,7 +96,8 @@ func (l *listening) apply(e stream.Event) error {
 	return nil
 }
 
-// news says whether what a stream tells of a post is later than what is kept of it, and what that is.
+// news returns the stored post that an event is about, nil if there is none. later says that the
+// event is newer than it.
 func (l *listening) news(uri string) (had *store.Record, later bool, err error) {
 	for i := range slices.Backward(l.b.Posts) {
 		if l.b.Posts[i].Post == uri {
@@ -111,7 +114,7 @@ func (l *listening) news(uri string) (had *store.Record, later bool, err error) 
 	return &r, l.b.Told.After(r.FetchedAt), nil
 }
 
-// proved holds the posts that a reading found new against what the stream had told.
+// proved counts which posts that a reading found new the stream had reported.
 func (l *listening) proved() error {
 	on := l.subscriptions.Since(l.key)
 	if on.IsZero() {
@@ -135,7 +138,7 @@ func (l *listening) proved() error {
 	return nil
 }
 
-// trust is after a whole reading.
+// trust updates the trust in the stream after a complete reading.
 func (l *listening) trust() error {
 	if err := l.proved(); err != nil {
 		return err
@@ -149,7 +152,7 @@ func (l *listening) trust() error {
 	return nil
 }
 
-// listen tells the subscriptions how the account stands after this visit.
+// listen updates the subscription of the account after this visit.
 func (l *listening) listen() error {
 	k := l.key
 	if !l.subscriptions.Open() || k.Kind() != partition.KindAccount || l.alone {
@@ -169,7 +172,7 @@ func (l *listening) listen() error {
 	return nil
 }
 
-// trusted says whether the stream need be held against readings only now and then.
+// trusted reports whether readings need to check the stream only now and then.
 func (l *listening) trusted() bool {
 	return l.b.State.Trust >= trustedAfter && !l.subscriptions.Since(l.key).IsZero()
 }

@@ -1,6 +1,7 @@
 package social
 
-// Sizes are how many things a Source holds in memory, of each kind, and the bytes of its largest Book.
+// Sizes returns how many things of each kind a Source holds in memory, and the bytes of its largest
+// Book.
 func (s *Source) Sizes() map[string]int {
 	out := map[string]int{"hours": s.pace.Curves.Len(), "servers": s.servers.Len()}
 	s.ahead.mu.Lock()

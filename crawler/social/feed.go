@@ -9,16 +9,16 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Between two visits of a tag, a public timeline or a search.
+// Limits on the time between two visits of a tag, a public timeline or a search.
 const (
 	feedLeast = time.Minute
 	feedMost  = time.Hour
-	// feedPage is how many posts may have come between two visits: half of a page, so that what
-	// comes faster than before is still on it.
+	// feedPage is how many posts may come between two visits. It is half of a page, so that all
+	// posts are still on the page if they come faster than before.
 	feedPage = 20
 )
 
-// feed reads a tag, a public timeline or a search since the mark.
+// feed reads a tag, a public timeline or a search since the Mark.
 func (v *visit) feed(ctx context.Context) error {
 	if err := v.reading().posts(ctx, v.o.TagBack); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// sameAsTruth holds what p has of the accounts of its world against the truth. What was
-// made or changed after `until` may be missing.
+// sameAsTruth compares what p has of the accounts of its world with the truth. What was made or
+// changed after until may be missing.
 func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, tombstones int) {
 	p.t.Helper()
 	for acct, want := range truth.Accounts {
@@ -67,8 +67,8 @@ func (p *peer) sameAsTruth(truth mastodontest.Truth, until time.Time) (posts, to
 	return posts, tombstones
 }
 
-// A peer follows the people of a server whole: profiles, all of their posts and what they
-// post meanwhile, whom they follow and who follows them; within the limits of the server.
+// A peer follows all people of a server, within the limits of the server. It fetches their
+// profiles, all their posts and what they post meanwhile, their followings and followers.
 func TestACommunityIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
@@ -111,8 +111,8 @@ func TestACommunityIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// What is edited is fetched anew, what is deleted becomes a tombstone, who is suspended or
-// moves costs no more calls.
+// An edited post is fetched again, a deleted post becomes a tombstone. An account that is suspended
+// or moves costs no more calls.
 func TestEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1})
@@ -178,8 +178,9 @@ func TestEditsDeletesAndEnds(t *testing.T) {
 	})
 }
 
-// A server such as snac: what is deleted is found by its id for a while, what is not found is a page of HTML,
-// and a post that was changed has another id. Of many that go at once each becomes a tombstone, no other does.
+// A server such as snac: a deleted post is found by its id for a while, "not found" is an HTML
+// page, and an edited post has another id. If many posts are deleted at once, each becomes a
+// tombstone, and no other post does.
 func TestSlowDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 3, Quiet: true, Rate: -1, Lies: mastodontest.Lies{
@@ -204,7 +205,8 @@ func TestSlowDeletions(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		w.Lie(func(l *mastodontest.Lies) { l.Lingers = true })
 		gone := map[string]bool{}
-		for _, id := range slices.Concat(ids[2:12], ids[19:]) { // more than are asked for in one visit, and the newest
+		// more than one visit asks for, and the newest
+		for _, id := range slices.Concat(ids[2:12], ids[19:]) {
 			gone[id] = true
 			if err := w.Delete(id); err != nil {
 				t.Fatal(err)
@@ -236,7 +238,7 @@ func tagKey(host, tag string) (partition.Key, error) {
 	return partition.ParseKey("mastodon:" + host + "/tag/" + tag)
 }
 
-// What servers do otherwise ends in the ledger, and a server that is down for a day loses nothing.
+// Faults of servers are in the ledger. A server that is down for a day loses nothing.
 func TestGapsAreSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 20, Quiet: true, Lies: mastodontest.Lies{EmptyLists: true}})
@@ -277,8 +279,8 @@ func TestGapsAreSaid(t *testing.T) {
 	})
 }
 
-// An account that is named while its server is down for a day is fetched once that is back: what is given up is a try,
-// and not the account.
+// An account that is seeded while its server is down for a day is fetched when the server is back.
+// The crawler gives up an attempt, not the account.
 func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,
@@ -296,7 +298,8 @@ func TestWhoIsNamedDuringAnOutageIsHad(t *testing.T) {
 	})
 }
 
-// forgetful is a server that says once of each account that there is none, as one does while it moves rows.
+// forgetful is a server that says once of each account that it does not exist, as a server may
+// while it moves data.
 type forgetful struct {
 	served
 	mu   sync.Mutex
@@ -307,7 +310,7 @@ func (f *forgetful) RoundTripper(from netip.Addr) http.RoundTripper {
 	return forgets{f, f.served.RoundTripper(from)}
 }
 
-// first says whether acct is asked for the first time.
+// first reports whether acct is asked for the first time.
 func (f *forgetful) first(acct string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -330,8 +333,8 @@ func (f forgets) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(r)
 }
 
-// Who is not found is gone only when a second look says so too: what a server leaves out of one answer is followed all
-// the same.
+// An account that is not found is gone only when a second visit confirms it. An account that is
+// missing from one answer is still followed.
 func TestAbsenceWantsASecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 6, People: 12, Remote: -1, Quiet: true, Rate: -1})

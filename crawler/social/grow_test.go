@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// country is of the places that the people of a world name.
+// country knows the places that the people of a world name.
 func country(text string) string {
 	switch text {
 	case "Braga", "Évora", "Coimbra", "Aveiro", "Faro", "Setúbal":
@@ -24,8 +24,9 @@ func country(text string) string {
 	return ""
 }
 
-// From one person a community is found by mentions, boosts and lists; who says to live elsewhere
-// is left, with the reason, and who cannot be decided on waits. Where only seeds are followed nobody is found.
+// From one person a community is found through mentions, boosts and lists. An account that says it
+// lives elsewhere is left out, with the reason. An undecided account waits. If only seeds are
+// followed, no account is found.
 func TestACommunityGrowsFromASeed(t *testing.T) {
 	for _, scope := range []follow.Scope{follow.Seeds, follow.Community} {
 		synctest.Test(t, func(t *testing.T) {
@@ -77,10 +78,11 @@ func TestACommunityGrowsFromASeed(t *testing.T) {
 	}
 }
 
-// followed is the standing of an account whose posts are asked for.
+// followed is the state word of an account whose posts are read.
 const followed = "followed"
 
-// reasonState is the first word of a due row's reason, followed where it says when posts are looked for.
+// reasonState returns the first word of a due row's reason, or followed if the reason says when
+// posts are read next.
 func reasonState(reason string) string {
 	word, _, _ := strings.Cut(reason, ":")
 	if strings.HasPrefix(word, "posted every ") || strings.HasPrefix(word, "no post for a month") {
@@ -89,7 +91,8 @@ func reasonState(reason string) string {
 	return word
 }
 
-// A person's lists go before evidence, an unclear one stays open.
+// The include and exclude lists take precedence over evidence. An account with unclear evidence
+// stays undecided.
 func TestTheVerdictSaysWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 21, People: 30, Remote: -1, Quiet: true, Rate: -1})

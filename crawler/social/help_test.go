@@ -24,23 +24,24 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// peer is a store, a Source and a Crawler of all slices, as in a swarm of one.
+// peer is a store, a Source and a Crawler of all slices, as in a swarm with one peer.
 type peer struct {
-	t       *testing.T
-	fs      *vfs.MemFS
-	death   *death // nil = it lives
-	w       served
-	hosts   []string // names that lead to from
-	from    netip.Addr
-	slow    time.Duration // each way
-	idle    bool          // no account is visited because a stream told of it
-	o       social.Options
-	store   *db.Store
-	src     *social.Source
-	more    []crawler.Source                    // beside src
-	wrap    func(crawler.Source) crawler.Source // what the crawl has in place of src; nil = src
+	t     *testing.T
+	fs    *vfs.MemFS
+	death *death // nil = no crash is planned
+	w     served
+	hosts []string // names that resolve to from
+	from  netip.Addr
+	slow  time.Duration // delay of a request, each way
+	idle  bool          // no account is visited because of a stream
+	o     social.Options
+	store *db.Store
+	src   *social.Source
+	more  []crawler.Source // in addition to src
+	// returns the Source for the crawl instead of src; nil = src
+	wrap    func(crawler.Source) crawler.Source
 	crawler *crawler.Crawler
-	stop    func() // ends the crawl and waits
+	stop    func() // stops the crawl and waits for its end
 }
 
 // served is a simulated service.
@@ -48,7 +49,7 @@ type served interface {
 	RoundTripper(from netip.Addr) http.RoundTripper
 }
 
-// far is a server some way off.
+// far is a server some distance away.
 type far struct {
 	http.RoundTripper
 	away time.Duration
@@ -67,7 +68,7 @@ func newPeer(t *testing.T, w served, o social.Options, hosts ...string) *peer {
 		hosts: append(hosts, "m.test"), o: o}
 	charter := partition.DefaultCharter("test", "founder")
 	charter.SliceBits = 4
-	// no link leaves its slice: nobody here forwards
+	// no link leaves its slice, as there is no forwarder here
 	charter.Fanout = map[string]int{"mastodon": 1, "bluesky": 1, "twitter": 1}
 	s, err := db.Create("data", store.Options{FS: p.fs, Charter: charter})
 	if err != nil {
@@ -106,14 +107,14 @@ func (p *peer) open() {
 	}
 }
 
-// start opens and runs.
+// start opens and runs the peer.
 func (p *peer) start() {
 	p.t.Helper()
 	p.open()
 	p.run()
 }
 
-// run runs what is open.
+// run starts the crawl of an open peer.
 func (p *peer) run() {
 	p.t.Helper()
 	src := crawler.Source(p.src)
@@ -151,14 +152,14 @@ func (p *peer) run() {
 		}
 	})
 	p.t.Cleanup(func() {
-		if p.t.Failed() { // nothing may be left in the bubble of a test that ended early
+		if p.t.Failed() { // the bubble of a failed test must not keep goroutines
 			p.stop()
 			_ = p.store.Close()
 		}
 	})
 }
 
-// end stops and closes in good order.
+// end stops the peer and closes everything in order.
 func (p *peer) end() {
 	p.t.Helper()
 	p.stop()
@@ -170,17 +171,17 @@ func (p *peer) end() {
 	}
 }
 
-// crash goes on from what the disk had for sure at this moment.
+// crash restarts the peer from what its disk had synced at this moment.
 func (p *peer) crash() {
 	p.t.Helper()
 	left := p.fs.CrashClone(vfs.CrashCloneCfg{})
 	p.stop()
-	_ = p.store.Close() // of the life that nobody remembers
+	_ = p.store.Close() // of the crashed peer; its disk is not used again
 	p.fs = left
 	p.start()
 }
 
-// crashes dies so many times, each time within so long after the death before.
+// crashes crashes the peer so many times, each time at most within after the crash before.
 func (p *peer) crashes(times int, within time.Duration) {
 	p.t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -190,8 +191,8 @@ func (p *peer) crashes(times int, within time.Duration) {
 	}
 }
 
-// release has all that is left alone looked at again, as a person would: a process that dies at a write accuses
-// whoever writes just then.
+// release releases all quarantined Keys, as a person would. A process that crashes at a write
+// blames the Key that it was writing.
 func (p *peer) release() (released int) {
 	p.t.Helper()
 	for _, sl := range p.crawler.Crawled() {
@@ -205,7 +206,7 @@ func (p *peer) release() (released int) {
 			p.crawler.Wake(sl, k.Site())
 		}
 		if p.death != nil && p.death.dead.Load() {
-			return released // the next life has it done
+			return released // the peer after the crash releases them
 		}
 		if err != nil {
 			p.t.Fatal(err)
@@ -215,7 +216,7 @@ func (p *peer) release() (released int) {
 	return released
 }
 
-// rest lets d go by; a person looks once an hour.
+// rest lets d go by and releases quarantined Keys once an hour.
 func (p *peer) rest(d time.Duration) {
 	p.t.Helper()
 	released := 0
@@ -242,7 +243,7 @@ func (p *peer) seed(keys ...partition.Key) {
 	}
 }
 
-// link admits accounts as links of somebody else's page.
+// link admits accounts as links of another page.
 func (p *peer) link(keys ...partition.Key) {
 	p.t.Helper()
 	var items []store.Admission
@@ -270,7 +271,7 @@ func accountKeys(t *testing.T, accts []string) (out []partition.Key) {
 	return out
 }
 
-// posts are those that the store has of a Key, by the id that they were made with.
+// posts returns the posts that the store has of a Key, by their first id.
 func (p *peer) posts(k partition.Key) map[string]store.Record {
 	p.t.Helper()
 	out := map[string]store.Record{}
@@ -296,7 +297,7 @@ func (p *peer) gaps(k partition.Key) (out []store.Gap) {
 	return out
 }
 
-// edges are whom a list has now.
+// edges returns the accounts that a list has now.
 func (p *peer) edges(list partition.Key) (out []string) {
 	p.t.Helper()
 	err := p.store.Accounts.Edges(0, list, "", func(e store.Edge) (bool, error) {
@@ -312,7 +313,7 @@ func (p *peer) edges(list partition.Key) (out []string) {
 	return out
 }
 
-// world is a server whose story goes by the clock of the test, a month old.
+// world returns a server that runs by the clock of the test and is a month old.
 func world(t *testing.T, o mastodontest.Options) *mastodontest.World {
 	t.Helper()
 	o.Clock = time.Now
@@ -324,11 +325,11 @@ func world(t *testing.T, o mastodontest.Options) *mastodontest.World {
 	return w
 }
 
-// boostsUnwilling says whether a post is a boost of somebody who asks not to be collected: it is not kept.
+// boostsUnwilling reports whether a post boosts an author who opts out: such a boost is not stored.
 func boostsUnwilling(truth mastodontest.Truth, id string) bool {
 	boosted := truth.Posts[id].Boost
 	return boosted != "" && wishes(truth.Accounts[truth.Posts[boosted].By])
 }
 
-// wishes says whether somebody asks not to be collected.
+// wishes reports whether an account opts out of collection.
 func wishes(a mastodontest.Account) bool { return strings.Contains(strings.ToLower(a.Bio), "#nobot") }

@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// Who is silent is looked at in the hours in which the others of the site post least, whichever these are; they are
-// known after a restart.
+// A silent account is visited in the hours in which the others of its site post least. The peer
+// learns these hours and still knows them after a restart.
 func TestQuietHoursAreLearned(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()

@@ -28,8 +28,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// death ends a life before one of the writes and syncs of its disk: the next life has what was synced by then, and
-// of the rest nothing, some blocks or all. What is left of the process sends no request any more.
+// death ends a peer before one of the writes and syncs of its disk. The next peer has all blocks
+// that were synced by then. Of the rest it has none, some or all. What is left of the process sends
+// no more requests.
 type death struct {
 	mem  *vfs.MemFS
 	rng  *rand.Rand
@@ -37,7 +38,7 @@ type death struct {
 	dead atomic.Bool
 
 	mu   sync.Mutex
-	left int // writes and syncs until it comes, <= 0: it does not by itself
+	left int // writes and syncs until the death; <= 0: there is none by itself
 	rest *vfs.MemFS
 }
 
@@ -45,14 +46,14 @@ func newDeath(mem *vfs.MemFS, rng *rand.Rand, after int) *death {
 	return &death{mem: mem, rng: rng, left: after, came: make(chan struct{})}
 }
 
-// after has it come before the write or sync of that number from now on.
+// after sets the number of writes and syncs from now until the death.
 func (d *death) after(writes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.left = writes
 }
 
-// disk is the disk of the life that d ends.
+// disk returns the disk of the peer that d ends.
 func (d *death) disk() vfs.FS {
 	return errorfs.Wrap(d.mem, errorfs.InjectorFunc(func(o errorfs.Op) error {
 		if o.Kind.ReadOrWrite() == errorfs.OpIsWrite {
@@ -66,15 +67,15 @@ func (d *death) disk() vfs.FS {
 	}))
 }
 
-// die has it come. With mu held.
+// die ends the peer. The caller holds mu.
 func (d *death) die() {
-	d.dead.Store(true) // first: of a request that is sent all the same the intent is on the disk
+	d.dead.Store(true) // first: if a request is still sent after this, its intent is on the disk
 	d.rest = d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: []int{0, 0, 50, 100}[d.rng.IntN(4)], RNG: d.rng})
 	close(d.came)
 }
 
-// wait waits until it has come, and brings it about after so long without enough writes. It gives the disk that is
-// left.
+// wait waits for the death. If there are not enough writes within the time, wait causes it. It
+// returns the disk that is left.
 func (d *death) wait(most time.Duration) *vfs.MemFS {
 	select {
 	case <-d.came:
@@ -89,7 +90,7 @@ func (d *death) wait(most time.Duration) *vfs.MemFS {
 	return d.rest
 }
 
-// mortal sends nothing once its peer is dead.
+// mortal sends nothing after the death of its peer.
 type mortal struct {
 	http.RoundTripper
 	d *death
@@ -102,8 +103,8 @@ func (m mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.RoundTripper.RoundTrip(r)
 }
 
-// rows are those of the store on a disk, as package store specifies them: by table, without the table and the slice,
-// and their values.
+// rows returns the rows of the store on a disk, as package store specifies them: by table, with
+// their values, without the table and the slice.
 func rows(t *testing.T, disk *vfs.MemFS) map[byte]map[string][]byte {
 	t.Helper()
 	db, err := pebble.Open(disk.PathJoin("data", "pebble"), &pebble.Options{FS: disk, ReadOnly: true, Logger: quiet{}})
@@ -132,25 +133,26 @@ func rows(t *testing.T, disk *vfs.MemFS) map[byte]map[string][]byte {
 	return out
 }
 
-// quiet is a pebble.Logger.
+// quiet is a pebble.Logger that logs nothing.
 type quiet struct{}
 
 func (quiet) Infof(string, ...any)           {}
 func (quiet) Errorf(string, ...any)          {}
 func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
-// keyOfRow is the Key in a row SITE 00 KEY [00 ...].
+// keyOfRow returns the Key in a row SITE 00 KEY [00 ...].
 func keyOfRow(row string) partition.Key {
 	_, rest, _ := strings.Cut(row, "\x00")
 	k, _, _ := strings.Cut(rest, "\x00")
 	return partition.Key(k)
 }
 
-// sound holds a disk that a death left against itself and the one before: nothing that was there is gone, and no
-// Key is queued twice. It gives what is there now.
+// sound checks the rows of a disk after a death, alone and against the disk before: no row was
+// lost, and no Key is queued twice. It returns now.
 func sound(t *testing.T, before, now map[byte]map[string][]byte) map[byte]map[string][]byte {
 	t.Helper()
-	for _, table := range []byte("KRSFYZJ") { // keys, records, posts, edges, walks, checkpoints, gaps
+	// keys, records, posts, edges, walks, checkpoints, gaps
+	for _, table := range []byte("KRSFYZJ") {
 		for row := range before[table] {
 			if _, there := now[table][row]; !there {
 				t.Errorf("table %c: %q is gone", table, row)
@@ -168,7 +170,7 @@ func sound(t *testing.T, before, now map[byte]map[string][]byte) map[byte]map[st
 			t.Errorf("%s is queued and not known", key)
 		}
 	}
-	for row := range now['S'] { // I3: posts come with the checkpoint that says so
+	for row := range now['S'] { // I3: posts are committed together with their checkpoint
 		if k := keyOfRow(row); now['Z'][string(k.Site())+"\x00"+string(k)+"\x00"] == nil {
 			t.Errorf("posts of %s, and no checkpoint", k)
 		}
@@ -176,8 +178,8 @@ func sound(t *testing.T, before, now map[byte]map[string][]byte) map[byte]map[st
 	return now
 }
 
-// queues holds the rows that say when a Key is due against those that say what is known of it, and lists
-// that were not read to their end against their queue.
+// queues compares the rows that say when a Key is due with the rows that say what is known of it.
+// It also compares lists that were not read to their end with their queue.
 func (p *peer) queues(now map[byte]map[string][]byte) {
 	p.t.Helper()
 	due := map[partition.Key]bool{}
@@ -215,8 +217,9 @@ func (p *peer) queues(now map[byte]map[string][]byte) {
 	}
 }
 
-// killed lives and dies so many times, of four lives one at most of which so early that it may still be opening its
-// store; the others after about so many writes and syncs of its disk. The last life goes on.
+// killed ends the peer so many times. At most one peer of four ends so early that it may still be
+// opening its store. The others end after about writes writes and syncs of their disk. The last
+// peer runs on.
 func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 	p.t.Helper()
 	var last map[byte]map[string][]byte
@@ -224,13 +227,13 @@ func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 	for n := range times {
 		rest := p.death.wait(8 * time.Hour)
 		p.stop()
-		_ = p.store.Close() // of the life that nobody remembers
+		_ = p.store.Close() // of the dead peer; its disk is not used again
 		p.fs = rest
 		last = sound(p.t, last, rows(p.t, rest))
 		if rng.IntN(4) == 0 {
 			time.Sleep(time.Duration(rng.IntN(600)) * time.Second)
 		}
-		opens := rng.IntN(4) == 0 && n < times-1 // and is killed meanwhile
+		opens := rng.IntN(4) == 0 && n < times-1 // the peer dies while it opens
 		if p.death = newDeath(rest, rng, 0); opens {
 			p.death.after(1 + rng.IntN(60))
 		}
@@ -252,7 +255,7 @@ func (p *peer) killed(times, writes int, rng *rand.Rand) (opening int) {
 	return opening
 }
 
-// known is all that a peer has come to know that does not depend on when it asked.
+// known returns all that a peer knows and that does not depend on when it asked.
 func (p *peer) known() map[string]string {
 	p.t.Helper()
 	out := map[string]string{}
@@ -264,7 +267,7 @@ func (p *peer) known() map[string]string {
 			p.t.Fatal(err)
 		}
 		why := reasonState(d.Reason)
-		if strings.HasPrefix(why, "again after ") { // which depends on when it was asked
+		if strings.HasPrefix(why, "again after ") { // the rest depends on when it asked
 			why = "again"
 		}
 		out["due "+string(k)] = fmt.Sprint(d.State, " ", why, " ", d.Attempts)
@@ -297,7 +300,7 @@ func (p *peer) known() map[string]string {
 	return out
 }
 
-// same reports what differs.
+// same reports the differences.
 func same(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	faults := 0
@@ -320,8 +323,9 @@ func same(t *testing.T, got, want map[string]string) {
 	}
 }
 
-// story has the people of a world post, answer, edit, delete and follow for some days; somebody is suspended, and the
-// server is down for a while. What happens to a post happens when everybody must have seen it.
+// story lets the people of a world post, reply, edit, delete and follow for some days. One account
+// is suspended, and the server is down for a while. A post is changed only when every peer must
+// have read it.
 func story(t *testing.T, w *mastodontest.World, people []string, days int) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	type post struct {
@@ -353,15 +357,16 @@ func story(t *testing.T, w *mastodontest.World, people []string, days int) {
 			must(w.Delete(p.id))
 		}
 		if rng.IntN(10) == 0 {
-			_ = w.Follow(people[rng.IntN(len(people))], people[rng.IntN(len(people))]) // who does already, or himself
+			// may fail: already followed, or the account itself
+			_ = w.Follow(people[rng.IntN(len(people))], people[rng.IntN(len(people))])
 		}
 	}
 }
 
-// A peer is killed at 200 points of its disk's writes: while it finds a community and reads its posts and its lists,
-// many times in the middle of one, while it looks for news, and while it is opened. What it knows in the end is what
-// another peer knows that nothing happened to; what was on the disk once stays; every Key that is known is in its queue
-// once; and the server refused nothing.
+// A peer is killed at 200 points of its disk's writes. It is killed while it finds a community and
+// reads posts and lists, many times in the middle of a list. It is also killed while it looks for
+// news, and while it opens its store. In the end it knows what a peer knows that was never killed.
+// What was once on the disk stays. Every known Key is queued once. The server refuses nothing.
 func TestKillsEqualAnOracle(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -379,14 +384,14 @@ func TestKillsEqualAnOracle(t *testing.T) {
 		stars := members[:4]
 		for _, star := range stars { // lists that take several fetches
 			for _, u := range w.Users() {
-				_ = w.Follow(u, star) // some do already
+				_ = w.Follow(u, star) // may fail: some follow already
 			}
 		}
 		o := social.Options{Lists: true, Calls: 3, Least: time.Hour, Most: 72 * time.Hour, Profile: 72 * time.Hour,
 			Rules: follow.Rules{Follow: follow.Community, Countries: []string{"PT"}, Country: country}}
 		oracle, p := newPeer(t, w, o), newPeer(t, w, o)
 		oracle.from = netip.MustParseAddr("127.0.0.2")
-		p.slow = 150 * time.Millisecond // some are killed with a call on its way
+		p.slow = 150 * time.Millisecond // so that some deaths interrupt a call
 		rng := rand.New(rand.NewPCG(7, 8))
 		p.death = newDeath(p.fs, rng, 100)
 		seeds := accountKeys(t, []string{stars[0], members[len(members)-1]})
@@ -402,7 +407,8 @@ func TestKillsEqualAnOracle(t *testing.T) {
 		begun := time.Now()
 		opening := p.killed(kills, 50, rng)
 		over := time.Since(begun)
-		p.rest(days*24*time.Hour - over) // who is left alone for days does not see what is written and deleted in them
+		// an account that is quarantined for days misses what is written and deleted in them
+		p.rest(days*24*time.Hour - over)
 		<-told
 		p.rest(10 * 24 * time.Hour) // each list is read once more
 		if r := w.Report(); r.Refused != 0 {

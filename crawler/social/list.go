@@ -14,15 +14,16 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Between two readings of a list: half as long after one that differs from the one before, twice
-// as long after one that does not, as the links of TwitterEcho are raised and lowered.
+// Limits on the time between two readings of a list. The time halves after a reading that differs
+// from the one before, and doubles after one that does not. TwitterEcho raises and lowers its links
+// in the same way.
 const (
 	listFirst = 7 * 24 * time.Hour
 	listLeast = 24 * time.Hour
 	listMost  = 30 * 24 * time.Hour
 )
 
-// list reads some pages of followers or followings; the next fetch goes on where this one ends.
+// list reads some pages of followers or followings. The next fetch continues where this one ends.
 func (v *visit) list(ctx context.Context) error {
 	k, side := v.key, service.Followers
 	if k.Kind() == partition.KindFollowing {
@@ -50,7 +51,7 @@ func (v *visit) list(ctx context.Context) error {
 			return err
 		}
 		p, err := v.profile(ctx, had)
-		v.b.Record = nil // it is the account's
+		v.b.Record = nil // the record belongs to the Key of the account
 		if gone, api := account.NotThere(err); gone {
 			v.b.Missing(api, err)
 			return nil
@@ -68,7 +69,7 @@ func (v *visit) list(ctx context.Context) error {
 		if e, err = p.Edges(ctx, side); err != nil {
 			return err
 		}
-		// begun: should the budget end here, the profile is not asked for again
+		// the reading has begun: if the budget ends here, the profile is not asked for again
 		l.Walk, l.Sum, l.At = v.now, 0, e.Checkpoint()
 	}
 	for !e.Done() {
@@ -83,7 +84,7 @@ func (v *visit) list(ctx context.Context) error {
 	return nil
 }
 
-// listPage is one page, for the store and for growth.
+// listPage adds one page to the batch, and its accounts to the candidates.
 func (v *visit) listPage(k partition.Key, side service.Side, page []partition.Key, e account.Edges) {
 	at := e.Listing()
 	out := store.ListPage{List: k, Walk: v.b.State.List.Walk, At: v.now, Claimed: at.Claimed, End: e.Done(),
@@ -117,7 +118,7 @@ func (v *visit) listed(at service.Listing) {
 	switch {
 	case at.Why == service.NotTheirs, at.Why == service.Doubted: // nothing was read
 		l.Every, l.Sum = listFirst, l.Last
-		if at.Why == service.Doubted { // another account's may tell
+		if at.Why == service.Doubted { // a reading with another account's token may succeed
 			l.Every = listLeast
 		}
 	case l.Sum != l.Last:
@@ -126,7 +127,7 @@ func (v *visit) listed(at service.Listing) {
 		l.Every = min(l.Every*2, listMost)
 	}
 	l.Last, l.At = l.Sum, nil
-	if v.b.Apart { // read to judge by
+	if v.b.Apart { // read only to judge the account
 		l.Every = listMost
 	}
 	v.b.State.Visited = v.now

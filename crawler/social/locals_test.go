@@ -18,13 +18,13 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// wired are servers whose streams are read over connections in memory, which keep to the clock of a bubble; all else is
-// asked of the worlds directly.
+// wired are servers whose streams are read over connections in memory, which keep to the clock of a
+// bubble. All other requests go to the worlds directly.
 type wired struct {
 	worlds  map[string]*mastodontest.World
 	streams map[string]*http.Transport
 	from    netip.Addr
-	takes   time.Duration // to answer all else
+	takes   time.Duration // time to answer all other requests
 }
 
 func (w wired) RoundTripper(from netip.Addr) http.RoundTripper {
@@ -46,14 +46,14 @@ func (w wired) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.worlds[host].RoundTripper(w.from).RoundTrip(r)
 }
 
-// tuned is a peer of those worlds that reads the streams of some.
+// tuned returns a peer of those worlds that reads some of their streams.
 func tuned(t *testing.T, so social.Options, worlds ...mastodontest.Options) (all []*mastodontest.World, p *peer,
 	end func()) {
 	t.Helper()
 	return tunedSlowly(t, 0, so, worlds...)
 }
 
-// tunedSlowly is tuned to worlds that take so long to answer.
+// tunedSlowly is tuned with worlds that take that long to answer.
 func tunedSlowly(
 	t *testing.T, takes time.Duration, so social.Options, worlds ...mastodontest.Options,
 ) (all []*mastodontest.World, p *peer, end func()) {
@@ -76,14 +76,15 @@ func tunedSlowly(
 	}
 }
 
-// residents are the Keys of a world's own people.
+// residents returns the Keys of a world's own people.
 func residents(t *testing.T, w *mastodontest.World) []partition.Key {
 	t.Helper()
 	return accountKeys(t, w.Users())
 }
 
-// untold is how many posts since then, and edits, of so long ago the peer does not have, and deleted ones that it still
-// has, but for boosts, of which no stream tells.
+// untold returns what the peer lacks although it happened at least ago before now: the number of
+// posts made after since, and the number of edits and deletions. Boosts do not count, as no stream
+// reports them.
 func (p *peer) untold(truth mastodontest.Truth, since time.Time, ago time.Duration) (posts, changes int) {
 	p.t.Helper()
 	before := time.Now().Add(-ago)
@@ -110,11 +111,12 @@ func (p *peer) untold(truth mastodontest.Truth, since time.Time, ago time.Durati
 	return posts, changes
 }
 
-// calls are all that a server was asked.
+// calls returns the number of all requests to a server.
 func calls(w *mastodontest.World) int { return w.Report().Requests + w.Report().Streams }
 
-// What the people of a server write, change and delete is fetched within seconds, where readings alone take hours, and
-// with fewer calls; what there is in the end is the same. Of what the stream tells nothing, boosts, readings have all.
+// With a stream, posts, edits and deletions of a server's people are fetched within seconds, while
+// readings alone take hours. It needs fewer calls, and the result is the same. Readings find the
+// boosts, which the stream does not report.
 func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 	racetest.Skip(t)
 	run := func(streams int) (n int) {
@@ -149,8 +151,7 @@ func TestAServersStreamTellsWithinSeconds(t *testing.T) {
 	}
 }
 
-// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find
-// everything.
+// A bad stream costs no more than a few attempts to connect. Readings find everything.
 func TestAServersStreamThatLies(t *testing.T) {
 	racetest.Skip(t)
 	server := mastodontest.Options{Seed: 5, People: 8, Remote: -1, Rate: 1}
@@ -167,7 +168,7 @@ func TestAServersStreamThatLies(t *testing.T) {
 	for name, c := range map[string]struct {
 		lies        mastodontest.Lies
 		connections int
-		tells       bool // all the same
+		tells       bool // the stream still reports posts
 	}{
 		"silent":  {mastodontest.Lies{StreamSilent: true}, 40, false},
 		"garbage": {mastodontest.Lies{StreamGarbage: true}, 1, true},
@@ -207,7 +208,7 @@ func TestAServersStreamThatLies(t *testing.T) {
 	}
 }
 
-// What a stream says again, as it was, takes back neither an edit nor a deletion.
+// An event that is repeated undoes neither an edit nor a deletion.
 func TestAServersStreamThatReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ws, p, end := tuned(t, social.Options{Streams: 1, Least: 23 * time.Hour},
@@ -247,8 +248,8 @@ func TestAServersStreamThatReplays(t *testing.T) {
 	})
 }
 
-// A server that has no stream for who comes without a token, or none at all, is asked once a day, whatever restarts
-// meanwhile; and at once by who has a token.
+// A server that refuses its stream without a token, or has no stream, is asked once a day, also
+// across restarts. A peer with a token asks at once.
 func TestAServerThatRefusesItsStream(t *testing.T) {
 	for name, lies := range map[string]mastodontest.Lies{
 		"token": {StreamToken: true}, "closed": {StreamRefuses: 403}, "none": {StreamRefuses: 404},
@@ -293,7 +294,7 @@ func TestAServerThatRefusesItsStream(t *testing.T) {
 	}
 }
 
-// withToken has p carry a token at its next start.
+// withToken gives p a token for its next start.
 func (p *peer) withToken(server string) {
 	p.t.Helper()
 	c, err := service.NewCredential("isla", "s3cret")
@@ -303,8 +304,8 @@ func (p *peer) withToken(server string) {
 	p.o.Tokens = []social.Token{{Server: server, Credential: c}}
 }
 
-// The first answer of a server says what is left of its limits, so nothing else is asked before it is here. Once it is,
-// the stream is.
+// The first answer of a server says what is left of its limits, so no other request is sent before
+// it arrives. After that the stream is read.
 func TestStreamBesideAFirstCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := mastodontest.Options{Seed: 5, People: 4, Remote: -1, Quiet: true, Rate: -1}
@@ -327,9 +328,9 @@ func TestStreamBesideAFirstCall(t *testing.T) {
 	})
 }
 
-// Of two servers the streams of both are read, or of that with more accounts. Neither is believed of accounts of the
-// other, nor of their posts, though both call some by the same ids. Who has the slices no more hears no more, and hears
-// again when they come back.
+// The streams of two servers are both read, or only the one with more accounts. A server is not
+// believed about accounts or posts of the other, although both use some of the same ids. A peer
+// that loses its slices gets no more events, and gets them again when the slices come back.
 func TestStreamsOfTwoServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		quiet := mastodontest.Options{Seed: 7, People: 6, Remote: -1, Quiet: true, Rate: -1}
@@ -405,8 +406,8 @@ func TestStreamsOfTwoServers(t *testing.T) {
 	})
 }
 
-// What is posted while there is no connection, or no peer, is fetched as soon as without a stream, though who is told
-// of is read four times more seldom.
+// Posts made while there is no connection, or no peer, are fetched as soon as without a stream.
+// This holds although accounts with a stream are read a quarter as often.
 func TestAServersStreamThatIsMissed(t *testing.T) {
 	for _, how := range []string{"connection", "peer"} {
 		t.Run(how, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// moving is a clock that shows a later time whenever it is read, as a real one does: that of a bubble stands still
-// while there is anything to be done. Safe for concurrent use.
+// moving is a clock that returns a later time at each call, as a real one does. The clock of a
+// bubble stands still while there is work. Safe for concurrent use.
 type moving struct {
 	mu   sync.Mutex
 	last time.Time
@@ -35,17 +35,18 @@ func (m *moving) now() time.Time {
 	return m.last
 }
 
-// progress is a Source each of whose fetches has to get somewhere: it asks, brings something, or names a time to wait
-// for.
+// progress is a Source that checks each fetch: it must make a request, return posts, or name a time
+// to wait for.
 type progress struct {
 	crawler.Source
 	clock  *moving
 	mu     sync.Mutex
-	idle   map[partition.Key]int // fetches in a row that did not
+	idle   map[partition.Key]int // number of fetches in a row without progress
 	faults []string
 }
 
-// idleMost is how many fetches in a row may get nowhere: what is kept may lead from one decision to the next.
+// idleMost is how many fetches in a row may make no progress: stored data may lead from one
+// decision to the next.
 const idleMost = 3
 
 func (p *progress) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
@@ -67,12 +68,12 @@ func (p *progress) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error
 	}
 	p.mu.Unlock()
 	if lost {
-		time.Sleep(time.Minute) // or time stands still for ever
+		time.Sleep(time.Minute) // otherwise the time would never move on
 	}
 	return res, nil
 }
 
-// watch has the fetches of p be held to their progress.
+// watch makes p check the progress of its fetches.
 func (p *peer) watch() *progress {
 	w := &progress{clock: &moving{}, idle: map[partition.Key]int{}}
 	p.o.Now = w.clock.now
@@ -80,8 +81,8 @@ func (p *peer) watch() *progress {
 	return w
 }
 
-// A peer with less money, calls or pace than its work needs waits: it makes no fetch that neither asks nor waits, of
-// whatever service, and what can be paid for is fetched. The clock moves on while a fetch is made.
+// A peer whose money, calls or pace are too small for its work waits. No fetch of any service
+// neither asks nor waits, and what can be paid for is fetched. The clock moves on during a fetch.
 func TestNoFetchGetsNowhere(t *testing.T) {
 	x := func(cents int64, seed uint64, lists bool) func(*testing.T) (*peer, []partition.Key) {
 		return func(t *testing.T) (*peer, []partition.Key) {

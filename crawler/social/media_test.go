@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// picture is a PNG as far as anybody looks, of that size.
+// picture returns bytes of that size that look like a PNG.
 func picture(text string, size int) []byte {
 	return append([]byte("\x89PNG\x0D\x0A\x1A\x0A"+text), bytes.Repeat([]byte{0}, max(size-8-len(text), 0))...)
 }
@@ -30,7 +30,7 @@ func sumOf(b []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// withFiles has p fetch files of at most max bytes from there.
+// withFiles makes p fetch files of at most max bytes from there.
 func withFiles(t *testing.T, p *peer, files *storytest.Files, max int64, hosts map[string]netip.Addr) {
 	t.Helper()
 	open := &fetch.Share{Ask: func(_ netip.Addr, gap time.Duration,
@@ -49,7 +49,7 @@ func withFiles(t *testing.T, p *peer, files *storytest.Files, max int64, hosts m
 	p.more, p.o.Media = []crawler.Source{src}, true
 }
 
-// file is what the store has of one of k's files.
+// file returns what the store has of one of k's files.
 func (p *peer) file(k partition.Key, url string) (state store.State, reason string, body []byte) {
 	p.t.Helper()
 	f, err := k.File(url)
@@ -70,8 +70,8 @@ func (p *peer) file(k partition.Key, url string) (state store.State, reason stri
 	return d.State, d.Reason, body
 }
 
-// The files of who is followed are fetched once, politely, with every limit named, and go when
-// what names them is deleted or who named them wants it.
+// Files of followed accounts are fetched once, politely, and each limit that applies is named. They
+// are removed when the post that names them is deleted or its author wants it.
 func TestFilesOfAccountsAreHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 6, Remote: -1, Quiet: true})
@@ -228,7 +228,7 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 		is(ana, cdn("large.png"), store.StateGone, "withdrawn", nil)
 		is(ana, cdn("moved.png"), store.StateGone, "withdrawn", nil)
 		is(ana, "https://far.example/moved.png", store.StateGone, "withdrawn", nil)
-		is(bob, cdn("a.png"), store.StateDone, "", same) // it is bob's as well
+		is(bob, cdn("a.png"), store.StateDone, "", same) // bob uses it, too
 		if got := names(ana, again); len(got) != 1 || got[0] != sumOf(other) {
 			t.Errorf("the post that stays names %v", got)
 		}
@@ -250,7 +250,7 @@ func TestFilesOfAccountsAreHad(t *testing.T) {
 	})
 }
 
-// Without being asked for, no file is fetched, and one that another peer was to fetch waits.
+// Without Options.Media no file is fetched. A file that another peer was to fetch waits.
 func TestNoFilesUnlessAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 6, Remote: -1, Quiet: true})
@@ -285,7 +285,7 @@ func TestNoFilesUnlessAskedFor(t *testing.T) {
 		p.stop()
 		_ = p.store.Close()
 		p.o.Media = true
-		look() // of posts read from now on
+		look() // of posts that are read from now on
 		p.start()
 		time.Sleep(2 * 24 * time.Hour)
 		if s, why, _ := p.file(ana, "https://cdn.example/a.png"); s != store.StateDone ||

@@ -27,13 +27,15 @@ import (
 
 // Token is a credential of this peer's operator at one server.
 type Token struct {
-	Service    string // default mastodon
-	Server     string // of a Mastodon-compatible one: host[:port], as behind the @ of its accounts; else ""
+	Service string // default mastodon
+	// of a Mastodon-compatible server: host[:port], as behind the @ of its accounts; else ""
+	Server     string
 	Credential service.Credential
-	Daily      int64 // of X: millionths of a US dollar that it may spend in a UTC day, required
+	// for X only: millionths of a US dollar that it may spend in a UTC day, required
+	Daily int64
 }
 
-// site is where t is for.
+// site returns the site that t is for.
 func (t Token) site() partition.Site {
 	if t.Service == "" || t.Service == "mastodon" {
 		return partition.Site("mastodon:" + t.Server)
@@ -43,36 +45,42 @@ func (t Token) site() partition.Site {
 
 // Options of New.
 type Options struct {
-	Store  *db.Store     // required: the budgets, and what servers were found to be, are kept in it
-	Client *fetch.Client // required: without a gap between requests to an address; see the package comment
-	Tokens []Token       // none: everything is asked without a credential, and X not at all
-	// View is Bluesky's AppView, Directory that of its DIDs; default https://public.api.bsky.app and
-	// https://plc.directory. X is the API of X; default https://api.x.com.
+	Store *db.Store // required: it stores the rate budgets, and what servers support
+	// required: without a gap between requests to an address; see the package comment
+	Client *fetch.Client
+	// if there are none, all calls are made without a credential, and X is not asked
+	Tokens []Token
+	// View is the address of Bluesky's AppView, Directory that of the directory of its DIDs. The
+	// defaults are https://public.api.bsky.app and https://plc.directory. X is the API of X;
+	// default https://api.x.com.
 	View, Directory, X string
-	// Jetstream tells of Bluesky's posts as they are made: "wss://host/subscribe"; "" = none is read.
+	// Jetstream is the address of a Jetstream, which reports Bluesky's posts as they are made:
+	// "wss://host/subscribe". "" means that none is read.
 	Jetstream string
-	// Streams is of how many Mastodon-compatible servers at most, those with the most accounts that are followed
-	// here, the public stream is read; 0 = of none.
+	// Streams is the number of Mastodon-compatible servers whose public stream is read, those with
+	// the most accounts that are followed here. 0 means none.
 	Streams int
 	// Dial connects to a stream. Default: Client.WebSocket, which guards private addresses.
 	Dial   func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error)
 	Budget budget.Options
 	Rules  follow.Rules
-	// Lists has the followers and followings of who is followed read, too: a
+	// Lists says that the followers and followings of followed accounts are read, too. This costs a
 	// call for each 80 of them.
 	Lists bool
-	// Media has the files that posts and profiles of who is followed name fetched (store.Media.File), by
-	// whatever Source handles them: not those of who does not want to be shown or kept.
+	// Media says that the files which posts and profiles of followed accounts name are fetched
+	// (store.Media.File), by the Source that handles them. Files of accounts that opt out of search
+	// or collection are not.
 	Media bool
-	// Back is how many posts of an account, and TagBack of a tag or public timeline, are read the first
-	// time; default all, and 400. What is left out is in the ledger of gaps.
+	// Back is how many posts of an account are read the first time, TagBack how many of a tag or
+	// public timeline. The defaults are all, and 400. What is left out is in the gap ledger.
 	Back, TagBack int
-	Calls         int              // requests of one fetch; default 8
-	Least, Most   time.Duration    // between two visits of an account; default 15 min and a day
-	Profile       time.Duration    // a profile is asked for again after that; default a day
-	Round         time.Duration    // in which each kept post is looked at again, where the budget does; default 7 days
-	Now           func() time.Time // default time.Now
-	Logger        *slog.Logger     // default: discard
+	Calls         int           // requests of one fetch; default 8
+	Least, Most   time.Duration // between two visits of an account; default 15 min and a day
+	Profile       time.Duration // time after which a profile is fetched again; default a day
+	// time in which each kept post is looked at again, if the budget allows it; default 7 days
+	Round  time.Duration
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: discard
 }
 
 func (o Options) withDefaults() Options {
@@ -111,10 +119,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// maxCalls is the most that one fetch may ask: what comes fits one commit.
+// maxCalls is the most requests that one fetch may make: the answers fit in one commit.
 const maxCalls = 20
 
-// Validate reports every fault of o, but for what is missing of Store and Client, at once.
+// Validate reports all errors in o at once. It does not check that Store and Client are set.
 func (o Options) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("social: "+format, args...)) }
@@ -168,7 +176,7 @@ type Source struct {
 	streams *stream.Streams
 }
 
-// New is a Source; it reports every fault of o at once.
+// New returns a Source. It reports all errors in o at once.
 func New(o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -202,10 +210,10 @@ func New(o Options) (*Source, error) {
 	return out, nil
 }
 
-// Name is of crawler.Source. What a record is from is its service.
+// Name implements crawler.Source. The source of a record is its service.
 func (*Source) Name() string { return "social" }
 
-// Handles is of crawler.Source. A search of mastodon: names no server, and is fetched by none.
+// Handles implements crawler.Source. A search of mastodon: names no server and cannot be fetched.
 func (*Source) Handles(k partition.Key) bool {
 	switch k.Kind() {
 	case partition.KindAccount, partition.KindFollowers, partition.KindFollowing, partition.KindTag,
@@ -217,27 +225,29 @@ func (*Source) Handles(k partition.Key) bool {
 	return false
 }
 
-// Budgeted says of a site that its pace is that of a budget.
+// Budgeted reports whether the pace of a site is that of a rate budget.
 func Budgeted(s partition.Site) bool {
 	service, _, _ := strings.Cut(string(s), ":")
 	return service == "mastodon" || service == "bluesky" || service == "twitter"
 }
 
-// Budgets are the budgets of this peer, to be shown.
+// Budgets returns the status of this peer's rate budgets.
 func (s *Source) Budgets() []budget.Status { return s.calls.Budgets.Status() }
 
-// Rejected are the tokens that their servers rejected when they were used last, in order of site and name.
+// Rejected returns the tokens that their servers rejected at their last use, in order of site and
+// name.
 func (s *Source) Rejected() []calls.Rejected { return s.calls.Tokens.Rejected() }
 
-// Rounds are how kept posts are looked at again, in order of site.
+// Rounds returns how kept posts are looked at again, in order of site.
 func (s *Source) Rounds() []rounds.Round { return s.shown.Rounds() }
 
-// Streams are those that this peer reads or would, to be shown: those of the most accounts.
+// Streams returns the status of the streams that this peer reads or would read, the ones with the
+// most accounts first.
 func (s *Source) Streams() []stream.Stream { return s.streams.Shown() }
 
-// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a
-// token, until ctx ends. It returns the first failure of the store.
+// Listen reads all streams until ctx ends. It has an account visited when a stream reports it. It
+// also has Keys visited that waited for another token. It returns the first error of the store.
 func (s *Source) Listen(ctx context.Context, o stream.Peer) error { return s.streams.Listen(ctx, o) }
 
-// Close keeps what is known of the budgets, and of when people post.
+// Close stores the rate budgets, and the hours in which people post.
 func (s *Source) Close() error { return errors.Join(s.calls.Budgets.Close(), s.pace.Curves.Close()) }

@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A server that is down for an hour, a day or three is caught up with: each post that it
-// still has is fetched, the others the ledger tells of: those that were deleted meanwhile, and
-// those that a server which shows one page only shows no more.
+// After a server was down for an hour, a day or three, each post that it still has is fetched. The
+// ledger covers the others: posts that were deleted meanwhile, and posts that a server with one
+// page only no longer shows.
 func TestOutagesAreCaughtUp(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -59,7 +59,8 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 	for _, u := range who {
 		k := accountKey(t, u)
 		had, gaps := p.posts(k), p.gaps(k)
-		asked, rest := false, false // while the server was down; what was still there was read afterwards
+		// while the server was down; what was still there was read afterwards
+		asked, rest := false, false
 		for _, g := range gaps {
 			if g.What == store.GapUnreachable {
 				rest = !g.ReadAt.IsZero()
@@ -75,7 +76,7 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 		if !asked && d >= 24*time.Hour {
 			t.Errorf("%s: the ledger has no outage: %+v", u, gaps)
 		}
-		for id, post := range truth.Posts { // what was deleted, too
+		for id, post := range truth.Posts { // including deleted posts
 			at := post.Created
 			if post.By != u || at.Before(began) || at.After(ended) || boostsUnwilling(truth, id) {
 				continue
@@ -104,7 +105,7 @@ func goesDown(t *testing.T, d time.Duration, lies mastodontest.Lies) {
 	p.end()
 }
 
-// inLedger says whether the ledger tells of the time at.
+// inLedger reports whether a gap covers the time at.
 func inLedger(gaps []store.Gap, at time.Time) bool {
 	for _, g := range gaps {
 		if !at.Before(g.From) && !at.After(g.To) {

@@ -14,8 +14,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Who cannot be decided on is judged again when more is known, and costs no call until then; what a
-// person says is done at once, in either direction, and can be taken back.
+// An undecided account is judged again when more is known, and costs no call until then. A human
+// override is applied at once, in either direction, and can be taken back.
 func TestAPersonsWordIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 21, People: 30, Remote: -1, Quiet: true, Rate: -1})

@@ -14,9 +14,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A server gives the list of the token's owner, whoever is asked for: wherever the visits begin, and whatever the
-// profiles count, no such list is taken for another's, nobody follows out of it, and no walk is called whole. The lists
-// of an honest server are read whole, also where people follow much the same.
+// A server returns the list of the token's owner for every account. No such list is taken for the
+// list of another account, creates no edge, and is never complete. This holds wherever the visits
+// begin and whatever the profiles count. The lists of an honest server are read whole, also if
+// people follow much the same accounts.
 func TestListsOfTheTokensOwner(t *testing.T) {
 	both := mastodontest.Lies{OwnLists: true, OwnFollowers: true}
 	counts := both
@@ -24,7 +25,7 @@ func TestListsOfTheTokensOwner(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		lies   mastodontest.Lies
-		tokens []string // the first is of the owner who is visited first
+		tokens []string // the owner of the first one is visited first
 	}{
 		{"honest", mastodontest.Lies{}, []string{"a"}},
 		{"honest, two tokens", mastodontest.Lies{}, []string{"a", "b"}},

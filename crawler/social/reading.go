@@ -14,7 +14,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// mostAbsent is how many posts that are missing from their place are asked for in one visit.
+// mostAbsent is how many posts that are missing from their feed are asked for in one visit.
 const mostAbsent = 5
 
 // reading reads the feeds of a Key into the batch of a fetch.
@@ -22,16 +22,18 @@ type reading struct {
 	b       *fold.Batch
 	api     account.API
 	key     partition.Key
-	profile time.Duration // after what time a profile is asked for again
+	profile time.Duration // the time after which a profile is fetched again
 }
 
-// posts reads the feeds of the Key; back is how many posts of one that was never read, 0 = all.
+// posts reads the feeds of the Key. back is how many posts are read of a feed that was never read
+// before; 0 means all.
 func (r *reading) posts(ctx context.Context, back int) error {
 	feeds, err := r.api.Feeds(ctx, back)
 	var no *account.Inactive
 	if errors.As(err, &no) {
 		r.b.Gap(store.GapSkipped, no.Why)
-		r.b.State.Profiled = r.b.State.Profiled.Add(-r.profile) // what it says of that is asked for the next time
+		// the next visit asks for the profile, which may say why
+		r.b.State.Profiled = r.b.State.Profiled.Add(-r.profile)
 		return nil
 	}
 	if err != nil {
@@ -45,7 +47,7 @@ func (r *reading) posts(ctx context.Context, back int) error {
 	return nil
 }
 
-// read reads one feed as far as it goes.
+// read reads one feed to its end, or as far as the calls allow.
 func (r *reading) read(ctx context.Context, f account.Feed) (err error) {
 	for !f.Done() && err == nil && r.b.Wish == "" {
 		var posts []account.Post
@@ -58,18 +60,18 @@ func (r *reading) read(ctx context.Context, f account.Feed) (err error) {
 	*f.Kept() = f.Mark()
 	defer r.b.Prune()
 	l := f.Listing()
-	// some let nobody past the first page of a search
+	// some servers refuse the second page of a search
 	if err != nil && !(f.Done() && l.Pages > 0 && l.Why == service.Closed) {
 		return err
 	}
-	if r.b.State.Outside != "" { // so many were read as to judge by
+	if r.b.State.Outside != "" { // only posts to judge by were read
 		return nil
 	}
 	switch l.Why {
 	case "":
 	case service.FarEnough, service.MaxPages, service.MaxItems, service.ShowsNoMore, service.Closed:
 		r.b.Gap(store.GapCut, fmt.Sprintf("%s: %d posts read", l.Why, l.Seen))
-	case service.NothingNew: // the server has one page only: what lies below it cannot be fetched
+	case service.NothingNew: // the server has one page only: older posts cannot be fetched
 		of := "how many there are is not said"
 		if r.b.State.Claimed > 0 {
 			of = fmt.Sprintf("of %d", r.b.State.Claimed)
@@ -82,10 +84,10 @@ func (r *reading) read(ctx context.Context, f account.Feed) (err error) {
 	return r.absent(ctx, f)
 }
 
-// absent asks for posts that should have come again and did not. That one is not there is believed of
-// the API; of a web server that may stand in between, or of a server whose API has no words for it (snac),
-// only where a post that did come is there by the same path, or where the API has shown no post at all of
-// the account for so long.
+// absent asks for posts that should be in the feed again and are not. If the API says that a post
+// does not exist, that is believed. The answer may also come from a web server in between, or from
+// a server whose API does not say it (snac). It is then believed in two cases only: a post of the
+// feed is found by the same path, or the account has shown no post for long (Batch.Deserted).
 func (r *reading) absent(ctx context.Context, f account.Feed) error {
 	ids := f.Absent()
 	witnessed := false
@@ -113,7 +115,8 @@ func (r *reading) absent(ctx context.Context, f account.Feed) error {
 	return nil
 }
 
-// witness says whether the newest post that did not miss is found when it is asked for by its id.
+// witness reports whether the newest post that is in the feed is found when it is asked for by its
+// id.
 func (r *reading) witness(ctx context.Context, f account.Feed, missing []string) (bool, error) {
 	for _, s := range f.Kept().Recent {
 		if !slices.Contains(missing, s.ID) {
@@ -127,7 +130,8 @@ func (r *reading) witness(ctx context.Context, f account.Feed, missing []string)
 	return false, nil
 }
 
-// renamed says whether a post that is missing came by another id, as one that was touched does at snac.
+// renamed reports whether a missing post is in the feed under another id. At snac a post gets a new
+// id when it is touched.
 func renamed(f account.Feed, id, uri string) bool {
 	return slices.ContainsFunc(f.Kept().Recent, func(s service.Seen) bool { return s.ID != id && f.URI(s.ID) == uri })
 }

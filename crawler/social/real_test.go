@@ -24,10 +24,10 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// TestSnacIsFollowed follows the people of a real snac, seeded as mastodon.TestSnac says: all
-// profiles and posts are fetched, its lists, which are not what they claim, are in the ledger, and
-// then what bruno changes and deletes. A post that is touched has another id at snac, and the URI
-// that it had.
+// TestSnacIsFollowed follows the people of a real snac, seeded as mastodon.TestSnac says. All
+// profiles and posts are fetched. Its lists, which differ from what they claim, are in the ledger.
+// Then bruno's edits and deletions are fetched. At snac a post that is touched gets another id and
+// keeps its URI.
 func TestSnacIsFollowed(t *testing.T) {
 	base, file := os.Getenv("ECHO_SNAC"), os.Getenv("ECHO_SNAC_TOKENS")
 	if base == "" || file == "" {
@@ -144,13 +144,14 @@ func TestSnacIsFollowed(t *testing.T) {
 	}
 }
 
-// snacUser is somebody who writes there.
+// snacUser is a user of the server who writes there.
 type snacUser struct{ base, name, token, password string }
 
-// snacPost is a post as its author's server tells of it.
+// snacPost is a post as its author's server returns it.
 type snacPost struct{ ID, URI, Content string }
 
-// ask has the server do something: with the token through the API, with the password as a browser does.
+// ask makes a request to the server: with the token through the API, or with the password as a
+// browser does.
 func (u snacUser) ask(t *testing.T, method, path string, form url.Values) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, u.base+path, strings.NewReader(form.Encode()))
@@ -163,7 +164,7 @@ func (u snacUser) ask(t *testing.T, method, path string, form url.Values) []byte
 	} else {
 		req.SetBasicAuth(u.name, u.password)
 	}
-	req.Close = true // snac forgets connections without a word
+	req.Close = true // snac drops connections without notice
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func (u snacUser) ask(t *testing.T, method, path string, form url.Values) []byte
 	return body
 }
 
-// post is u's post that begins so.
+// post returns u's post whose text begins so.
 func (u snacUser) post(t *testing.T, begin string) snacPost {
 	t.Helper()
 	var who struct{ ID string }

@@ -18,7 +18,7 @@ import (
 
 const day = 24 * time.Hour
 
-// writes has somebody post so many posts, a minute apart, and gives their ids.
+// writes lets an account write so many posts, a minute apart, and returns their ids.
 func writes(t *testing.T, w interface {
 	Post(acct, text string, tags ...string) (string, error)
 }, who string, many int, tags ...string) (ids []string) {
@@ -30,8 +30,9 @@ func writes(t *testing.T, w interface {
 	return ids
 }
 
-// What is edited or deleted of posts that no reading shows any more is seen within a round: under an account as under a
-// tag, at a server that answers many ids at once and at one that does not, and through crashes.
+// Edits and deletions of posts that no reading shows any more are found within a round. This holds
+// for an account and for a tag, and through crashes. It holds for a server that looks up many ids
+// at once and for one that does not.
 func TestOldPostsAreLookedAtAgain(t *testing.T) {
 	racetest.Skip(t)
 	for name, lies := range map[string]mastodontest.Lies{"many ids": {}, "one by one": {NoBatch: 404},
@@ -91,8 +92,8 @@ func TestOldPostsAreLookedAtAgain(t *testing.T) {
 	}
 }
 
-// The round takes a share of the budget, and no more: with more posts than that does for, new posts come as ever, the
-// round takes longer, and the ledger and the status say so.
+// A round uses its share of the budget and no more. With too many posts for that share, new posts
+// are fetched as before and the round takes longer. The ledger and the status say so.
 func TestARoundStaysWithinItsShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const share = 0.1 * 20 * 12 * 24 // calls a day
@@ -144,7 +145,8 @@ func TestARoundStaysWithinItsShare(t *testing.T) {
 	})
 }
 
-// A server that answers what is not there with a page, or does not answer at all, has nothing taken for deleted.
+// If a server answers "not found" with a page, or does not answer at all, no post counts as
+// deleted.
 func TestARoundBelievesOnlyTheAPI(t *testing.T) {
 	racetest.Skip(t)
 	for name, lie := range map[string]func(*mastodontest.Lies){
@@ -185,9 +187,9 @@ func TestARoundBelievesOnlyTheAPI(t *testing.T) {
 	}
 }
 
-// Somebody deletes her account at a server that shows it empty from then on, and says in HTML that its posts
-// are not found: they are deleted. Where the account claims that it has posts all the same, they are kept, and
-// the ledger tells.
+// An author deletes her account at a server that then shows it empty and says in HTML that its
+// posts are not found. They count as deleted. If the account still claims posts, they are kept, and
+// the ledger says so.
 func TestPostsOfAnEmptiedAccount(t *testing.T) {
 	for name, posted := range map[string]int{"it claims none": 0, "it claims some": 50} {
 		t.Run(name, func(t *testing.T) { emptied(t, posted) })
@@ -232,7 +234,8 @@ func emptied(t *testing.T, posted int) {
 	})
 }
 
-// Posts that appear below the newest, as imported ones do, are found when the profile claims more than is kept.
+// Posts that appear below the newest, such as imported ones, are found when the profile claims more
+// posts than are kept.
 func TestImportedPostsAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1})
@@ -262,7 +265,8 @@ func TestImportedPostsAreFound(t *testing.T) {
 	})
 }
 
-// Who has no post, or so few that each reading shows them, is in no ledger, and costs no call.
+// An account without posts, or with so few that each reading shows them all, is in no ledger and
+// costs no call.
 func TestARoundOfNothingIsNotLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1})
@@ -283,7 +287,8 @@ func TestARoundOfNothingIsNotLate(t *testing.T) {
 	})
 }
 
-// The old posts of the other services are looked at, too, and who hides there in the meantime is obeyed.
+// Old posts of the other services are looked at again, too. Accounts that hide meanwhile are
+// obeyed.
 func TestOldPostsOfOtherServicesAreLookedAtAgain(t *testing.T) {
 	racetest.Skip(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +361,7 @@ func TestOldPostsOfOtherServicesAreLookedAtAgain(t *testing.T) {
 	})
 }
 
-// writer2 is somebody of X that may be followed.
+// writer2 returns an account of X that may be followed.
 func writer2(w *twittertest.World) (id string) {
 	for at, a := range w.Truth().Accounts {
 		if !wishesX(a) && !a.Protected && (id == "" || at < id) {

@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// judging decides whether an account belongs, and what is asked for to know.
+// judging decides whether an account belongs, and which evidence is fetched for that.
 type judging struct {
 	*parts
 	b   *fold.Batch
@@ -25,14 +25,15 @@ type judging struct {
 	now time.Time
 }
 
-// What is read of who cannot be decided on.
+// Limits on what is read of an undecided account.
 const (
-	askedPosts    = 60   // posts
-	grownFromList = 2000 // candidates of a list that was read before its account was found to belong
+	askedPosts = 60 // posts
+	// candidates from a list that was read before its account was found to belong
+	grownFromList = 2000
 )
 
-// reconsider judges somebody by what is kept, before any call is thought of: then the profile is not asked for.
-// ends says that the visit ends with that.
+// reconsider judges an account by what is stored, before any call is made. If judged is true, the
+// profile is not asked for. ends says that the visit ends with that.
 func (j *judging) reconsider() (judged, ends bool, err error) {
 	if j.key.Kind() != partition.KindAccount {
 		return false, false, nil
@@ -45,7 +46,8 @@ func (j *judging) reconsider() (judged, ends bool, err error) {
 	return true, ends, err
 }
 
-// weigh gives rec its verdict, and says where the account stands.
+// weigh puts the verdict into rec, and returns whether the account is followed: in, out, or
+// undecided.
 func (j *judging) weigh(rec *store.Record) (stands string, err error) {
 	p, err := j.known.Person(j.due, rec, j.b.State.Langs, j.b.Posts)
 	if err != nil {
@@ -63,8 +65,9 @@ func (j *judging) weigh(rec *store.Record) (stands string, err error) {
 	return stands, err
 }
 
-// settle judges the account by rec, and says that the visit ends with that. fresh: rec was
-// fetched by this visit; else it is what is kept, and is written when the verdict is another.
+// settle judges the account by rec. ends says that the visit ends with that. fresh says that this
+// visit fetched rec; otherwise rec is the stored record, which is written if the verdict has
+// changed.
 func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 	before := rec.Verdict
 	stands, err := j.weigh(rec)
@@ -89,7 +92,7 @@ func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 		return j.more(rec), nil
 	}
 	j.b.State.Judged = account.Judged{Known: j.b.State.Judged.Known, Said: j.b.State.Judged.Said}
-	if was != "" { // so far no more was read than to judge by
+	if was != "" { // so far only the posts to judge by were read
 		for _, m := range j.b.State.Marks() {
 			*m = service.Mark{}
 		}
@@ -104,7 +107,7 @@ func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 	return false, nil
 }
 
-// changed says whether b is worth a new record after a.
+// changed reports whether the verdict b must be written after a.
 func changed(a, b *store.Verdict) bool {
 	if a == nil || b == nil {
 		return a != b
@@ -113,7 +116,7 @@ func changed(a, b *store.Verdict) bool {
 		len(a.Evidence) != len(b.Evidence)
 }
 
-// evidence says what speaks loudest.
+// evidence returns the strongest evidence as text.
 func evidence(of *store.Verdict) string {
 	if of == nil {
 		return "only seeds are followed"
@@ -125,9 +128,9 @@ func evidence(of *store.Verdict) string {
 	return strings.Join(all, "; ")
 }
 
-// more is what is done about somebody who cannot be decided on: what would tell most for its
-// calls is asked for, and it waits for that the less the likelier it decides, so that of many the most
-// promising are asked first. It answers false when posts are to be read now.
+// more decides what happens to an undecided account. The visit after a wait fetches the evidence
+// that helps most for its calls. The wait is shorter if that evidence is likely to decide, so the
+// most promising accounts come first. ends is false if posts must be read now.
 func (j *judging) more(rec *store.Record) (ends bool) {
 	of := &j.b.State.Judged
 	reason := "undecided: " + evidence(rec.Verdict)
@@ -153,12 +156,13 @@ func (j *judging) more(rec *store.Record) (ends bool) {
 	return true
 }
 
+// askedFor notes that this evidence was fetched.
 func (j *judging) askedFor(what string) {
 	of := &j.b.State.Judged
 	of.Next, of.Had = "", append(of.Had, what)
 }
 
-// back is how many posts are read the first time.
+// back returns how many posts are read the first time.
 func (j *judging) back() int {
 	if j.b.State.Outside == community.IsUndecided && (j.o.Back == 0 || j.o.Back > askedPosts) {
 		return askedPosts
@@ -166,7 +170,7 @@ func (j *judging) back() int {
 	return j.o.Back
 }
 
-// applied ends a visit that has read posts of somebody who could not be decided on.
+// applied ends a visit that has read posts of an undecided account.
 func (j *judging) applied() error {
 	j.askedFor(community.AskTexts)
 	rec, fresh := j.b.Record, true
@@ -180,7 +184,7 @@ func (j *judging) applied() error {
 	if ends, err := j.settle(rec, fresh); ends || err != nil {
 		return err
 	}
-	if j.b.State.Outside == "" { // and now all of them
+	if j.b.State.Outside == "" { // now all posts are read
 		j.b.Next = store.Next{State: store.StatePending, At: j.now}
 		return nil
 	}
@@ -188,7 +192,8 @@ func (j *judging) applied() error {
 	return nil
 }
 
-// grow makes candidates of those whom the lists name that were read while nobody knew that the account belongs.
+// grow makes candidates of the accounts in lists that were read before the account was found to
+// belong.
 func (j *judging) grow() error {
 	if !j.o.Lists {
 		return nil
@@ -213,15 +218,18 @@ func (j *judging) grow() error {
 	return nil
 }
 
-// When somebody who cannot be decided on is looked at again.
+// When an undecided account is visited again.
 const (
-	askMost   = 30 * time.Minute // before more is asked for: the likelier that it decides, the sooner
-	listsTime = time.Hour        // for lists to be read
-	// with nothing left to ask for, its neighbours may be judged meanwhile; then twice as long, up to account.Outsiders
+	// the longest wait before more evidence is fetched; the wait is shorter if that is likely to
+	// decide
+	askMost   = 30 * time.Minute
+	listsTime = time.Hour // for its lists to be read
+	// if there is nothing left to fetch: the neighbours may be judged meanwhile; the wait then
+	// doubles up to account.Outsiders
 	openLeast = 6 * time.Hour
 )
 
-// stored is the account's record as it is kept, nil when there is none.
+// stored returns the stored record of the account, nil if there is none.
 func (j *judging) stored() (*store.Record, error) {
 	r, err := j.o.Store.Archive.Record(j.key)
 	if errors.Is(err, store.ErrNotExist) {
@@ -233,8 +241,8 @@ func (j *judging) stored() (*store.Record, error) {
 	return &r, nil
 }
 
-// waiting is the record of somebody who could not be decided on, or of whom a person said
-// something: as long as the profile is not too old, judging again costs no call.
+// waiting returns the record of an account that is undecided, or that has a new human override.
+// While the profile is not too old, another judgement costs no call.
 func (j *judging) waiting() (*store.Record, error) {
 	if j.b.State.ID == "" || j.now.Sub(j.b.State.Profiled) >= account.Outsiders {
 		return nil, nil
@@ -252,7 +260,7 @@ func (j *judging) waiting() (*store.Record, error) {
 	return r, err
 }
 
-// overrides are what persons said of the account.
+// overrides returns the human overrides of the account.
 func (j *judging) overrides() ([]store.Override, error) {
 	sl, err := j.o.Store.Archive.Where(j.key)
 	if err != nil {
@@ -265,7 +273,8 @@ func (j *judging) overrides() ([]store.Override, error) {
 	return all, nil
 }
 
-// optedMeanwhile is optOut for an account whose posts came with a profile that says so, be it before its own is due.
+// optedMeanwhile ends the visit of an account whose posts came with a profile that opts out. Its
+// own profile may not be due yet.
 func (j *judging) optedMeanwhile() error {
 	rec := j.b.Record
 	if rec == nil {

@@ -22,11 +22,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// held is what is in use of the heap, by whose it is: the world's, the disk's (which is in memory here), Pebble's, and
-// all else.
+// held returns the bytes of the heap in use, by owner: the world, the disk (which is in memory
+// here), Pebble, and the rest.
 func held() map[string]int64 {
 	runtime.GC()
-	runtime.GC() // the first one ends what is counted as of before
+	runtime.GC() // the first call completes the counts of the cycle before
 	var all []runtime.MemProfileRecord
 	for n, ok := runtime.MemProfile(nil, false); !ok; {
 		all = make([]runtime.MemProfileRecord, n+100)
@@ -40,7 +40,8 @@ func held() map[string]int64 {
 		if objects == 0 {
 			continue
 		}
-		bytes /= 1 - math.Exp(-bytes/objects/float64(runtime.MemProfileRate)) // it is a sample
+		// the profile is a sample
+		bytes /= 1 - math.Exp(-bytes/objects/float64(runtime.MemProfileRate))
 		whose := "own"
 		frames := runtime.CallersFrames(r.Stack())
 		for more := true; more && whose != "world"; {
@@ -60,12 +61,13 @@ func held() map[string]int64 {
 	return out
 }
 
-// late is a Key that was to be visited before now, and by how much, "" when none is later than that.
+// late returns a Key that has been due for more than by, "" if there is none.
 func (p *peer) late(by time.Duration) string {
 	p.t.Helper()
 	now := time.Now()
 	for _, sl := range p.store.Charter().Slices() {
-		due, _, err := p.store.Queue.PendingOf(sl, "mastodon:m.test", nil, 16) // in order of the hour
+		// in order of the hour
+		due, _, err := p.store.Queue.PendingOf(sl, "mastodon:m.test", nil, 16)
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func (p *peer) late(by time.Duration) string {
 	return ""
 }
 
-// planned holds what each Key waits for against the longest that it may.
+// planned checks that no Key waits longer than it may.
 func (p *peer) planned() {
 	p.t.Helper()
 	now := time.Now()
@@ -97,7 +99,7 @@ func (p *peer) planned() {
 			case word == followed && strings.HasPrefix(d.Reason, "no post"):
 				most = 40 * time.Hour
 			case word == followed:
-				most = 82 * time.Hour // an eighth later
+				most = 82 * time.Hour // an eighth later than 72 hours, rounded up
 			case word == "suspended" || strings.HasPrefix(d.Reason, "moved to") ||
 				strings.HasPrefix(d.Reason, "the profile says"):
 				most = 90 * 24 * time.Hour
@@ -109,12 +111,13 @@ func (p *peer) planned() {
 	}
 }
 
-// A year's months, and the acts of it.
+// The length of a month, and the events of the year.
 const (
 	monthLong = 365 * 24 * time.Hour / 12
-	outage    = 3 * 24 * time.Hour // in month 4
-	recovers  = 8 * time.Hour      // after it: who was given up for the time being is asked for again every six hours
-	lateMost  = 10 * time.Minute
+	outage    = 3 * 24 * time.Hour // the server is down for this long in month 4
+	// after the outage: Keys that were given up for a time are asked for again every six hours
+	recovers = 8 * time.Hour
+	lateMost = 10 * time.Minute
 )
 
 // year is the soak of TestAYearsSoak.
@@ -124,19 +127,20 @@ type year struct {
 	through *peer // is never restarted
 	monthly *peer // is restarted each month; its token expires in month 6
 	rng     *rand.Rand
-	calm    time.Time // nobody is late from then on
+	calm    time.Time // from then on no Key may be late
 }
 
-// month lets one go by, and looks now and then who is late.
+// month lets a month go by and checks at times that no Key is late.
 func (y *year) month(n int) {
 	y.t.Helper()
 	users := y.w.Users()
-	if n <= 10 { // newcomers are found by whom they follow, and by who follows them
+	if n <= 10 { // newcomers are found through the accounts that they follow and that follow them
 		acct := y.w.Join()
 		_ = y.w.Follow(users[y.rng.IntN(5)], acct)
 	}
 	for range 6 {
-		_ = y.w.Follow(users[y.rng.IntN(len(users))], users[y.rng.IntN(len(users))]) // who does already, or himself
+		// may fail: already followed, or the account itself
+		_ = y.w.Follow(users[y.rng.IntN(len(users))], users[y.rng.IntN(len(users))])
 	}
 	switch n {
 	case 4:
@@ -176,7 +180,8 @@ func (y *year) token(name string) []social.Token {
 	return []social.Token{{Server: "m.test", Credential: c}}
 }
 
-// bounded holds what a peer keeps, on its disk and in memory, against what there is to know.
+// bounded compares what a peer keeps, on its disk and in memory, with the amount that there is to
+// know.
 func (y *year) bounded(n int, p *peer) {
 	y.t.Helper()
 	tables := rows(y.t, p.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: y.rng}))
@@ -202,7 +207,8 @@ func (y *year) bounded(n int, p *peer) {
 		len(p.crawler.Failures()) > 200 {
 		y.t.Errorf("month %d: %+v, %d failures", n, s, len(p.crawler.Failures()))
 	}
-	if err := p.store.TrimChanges(p.store.LastChange()); err != nil { // as an index does that has read them
+	// as an index does after it has read them
+	if err := p.store.TrimChanges(p.store.LastChange()); err != nil {
 		y.t.Error(err)
 	}
 	var count []string
@@ -213,10 +219,11 @@ func (y *year) bounded(n int, p *peer) {
 		sizes)
 }
 
-// A peer follows a community for a year, with its days and nights, newcomers, edits, deletions and suspensions and a
-// server that is down for three days; another one does that is restarted each month, and whose token expires. Nobody is
-// looked at later than planned, or planned too far ahead; what is kept is bounded by what there is to know, on the disk
-// and in memory; and nothing is missed.
+// A peer follows a community for a year, with days and nights, newcomers, edits, deletions,
+// suspensions and a server that is down for three days. Another peer does the same, but is
+// restarted each month, and its token expires. No account is visited later than planned, or planned
+// too far ahead. What a peer keeps, on the disk and in memory, is bounded by what there is to know.
+// Nothing is missed.
 func TestAYearsSoak(t *testing.T) {
 	racetest.Skip(t)
 	rate := runtime.MemProfileRate

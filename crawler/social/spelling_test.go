@@ -9,8 +9,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 )
 
-// An X that takes only the newer spelling of its parameters, and not all fields, is followed whole within an hour: no
-// seed waits for a day. What is refused is paid for by few calls, also by a peer that forgets all each day.
+// An X that accepts only the newer spelling of its parameters, and not all fields, is followed
+// whole within an hour. No seed waits for a day. Few calls are refused, also for a peer that
+// forgets everything each day.
 func TestXOfAnotherSpelling(t *testing.T) {
 	for name, l := range map[string]twittertest.Lies{
 		"posts only": {OnlyPosts: true, Posts: true},

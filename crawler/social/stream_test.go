@@ -47,7 +47,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// piped serves what a handler does over connections in memory.
+// piped serves a handler over connections in memory.
 func piped(t *testing.T, h http.Handler) (p *pipes, end func()) {
 	p = &pipes{make(chan net.Conn), make(chan struct{})}
 	srv, served := &http.Server{Handler: h}, make(chan error, 1)
@@ -60,7 +60,7 @@ func piped(t *testing.T, h http.Handler) (p *pipes, end func()) {
 	}
 }
 
-// dialer is a Dial to what a handler serves.
+// dialer returns a Dial to a handler.
 func dialer(t *testing.T, h http.Handler) (dial func(context.Context, string) (*websocket.Conn, *http.Response, error),
 	end func()) {
 	p, end := piped(t, h)
@@ -80,7 +80,7 @@ func listening(t *testing.T, o blueskytest.Options, so social.Options) (w *blues
 	return w, p, end
 }
 
-// everybody is a seed for each who does not mind.
+// everybody makes each account a seed that does not opt out.
 func everybody(w *blueskytest.World) (keys []partition.Key) {
 	truth := w.Truth()
 	for _, did := range w.IDs() {
@@ -91,8 +91,8 @@ func everybody(w *blueskytest.World) (keys []partition.Key) {
 	return keys
 }
 
-// What the people of a network write, change and delete is fetched within seconds, where readings alone take hours, and
-// at no more calls; what there is in the end is the same.
+// With a stream, posts, edits and deletions of a network's people are fetched within seconds, while
+// readings alone take hours. It needs no more calls, and the result is the same.
 func TestAStreamTellsWithinSeconds(t *testing.T) {
 	racetest.Skip(t)
 	run := func(with bool) (requests, subscriptions int) {
@@ -153,8 +153,8 @@ func TestAStreamTellsWithinSeconds(t *testing.T) {
 	}
 }
 
-// A peer that is killed, and back after half an hour, has from the cursor on what happened meanwhile, though no account
-// is read for days; what it is told a second time changes nothing.
+// A peer that is killed and returns after half an hour reads the stream from its cursor on. It gets
+// what happened meanwhile, though no account is read for days. Repeated events change nothing.
 func TestAStreamGoesOnAfterADeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 2},
@@ -181,7 +181,7 @@ func TestAStreamGoesOnAfterADeath(t *testing.T) {
 			left := p.fs.CrashClone(vfs.CrashCloneCfg{})
 			before = had()
 			p.stop()
-			_ = p.store.Close() // of the life that nobody remembers
+			_ = p.store.Close() // of the dead peer; its disk is not used again
 			time.Sleep(30 * time.Minute)
 			p.fs = left
 			p.start()
@@ -207,8 +207,7 @@ func TestAStreamGoesOnAfterADeath(t *testing.T) {
 	})
 }
 
-// Whatever a stream does, it costs no more than the connections that it is tried with, seldom, and the readings find
-// everything.
+// A bad stream costs no more than a few attempts to connect. Readings find everything.
 func TestAStreamThatLies(t *testing.T) {
 	racetest.Skip(t)
 	network := blueskytest.Options{Seed: 5, People: 8, Rate: 4}

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 )
 
-// unheard counts the accounts whose ledger says that words of a stream were not had.
+// unheard counts the accounts whose ledger says that events of a stream were lost.
 func (p *peer) unheard(w *blueskytest.World) (n int) {
 	for _, k := range everybody(w) {
 		for _, g := range p.gaps(k) {
@@ -23,8 +23,8 @@ func (p *peer) unheard(w *blueskytest.World) (n int) {
 	return n
 }
 
-// A peer that is away for longer than a stream remembers has what the stream still tells, and its ledger says
-// of every account it then hears of that something may be missing.
+// A peer that is away for longer than a stream keeps events gets those that the stream still has.
+// For every account that it then gets events of, its ledger says that something may be missing.
 func TestAStreamForgetsWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4},
@@ -73,8 +73,8 @@ func TestAStreamForgetsWhatIsOld(t *testing.T) {
 	})
 }
 
-// What a stream told of an account that could not be visited for ten minutes is counted, not kept for ever, and in the
-// ledger at the next visit, which has the posts.
+// Events of an account that could not be visited for ten minutes are counted and dropped. The next
+// visit, which reads the posts, adds a gap to the ledger.
 func TestWordsThatNobodyTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p, end := listening(t, blueskytest.Options{Seed: 8, People: 8, Rate: 4},

@@ -45,8 +45,9 @@ func credential(t *testing.T, token string) service.Credential {
 	return c
 }
 
-// A token that X rejects is said in the log, in status and in the ledger, with the words of the server; what was not
-// fetched for its sake is fetched as soon as the peer has a good one, and not a day later.
+// A token that X rejects is named in the log, in the status and in the ledger, with the text of the
+// server. What was not fetched because of it is fetched as soon as the peer has a valid token, not
+// a day later.
 func TestANewTokenWakesWhatWaitedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 5, People: 40, Quiet: true}, social.Options{}, 40)
@@ -95,10 +96,10 @@ func TestANewTokenWakesWhatWaitedForIt(t *testing.T) {
 	})
 }
 
-// nameOf is the id of an account of X.
+// nameOf returns the id of an account of X.
 func nameOf(k partition.Key) string { return strings.TrimPrefix(string(k), "twitter:") }
 
-// total is how many posts all of keys have.
+// total returns how many posts all of keys have.
 func total(keys []partition.Key, of func(partition.Key) map[string]store.Record) (n int) {
 	for _, k := range keys {
 		n += len(of(k))
@@ -131,7 +132,8 @@ func TestAFirstTokenWakesAServer(t *testing.T) {
 	})
 }
 
-// Who asks not to be collected is not, however often a person has the account looked at again.
+// An account that opts out of collection is not collected, however often a person has it visited
+// again.
 func TestWhoOptedOutIsNotReadWhenLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 40, Remote: -1, Quiet: true})
@@ -163,7 +165,8 @@ func TestWhoOptedOutIsNotReadWhenLookedAtAgain(t *testing.T) {
 	})
 }
 
-// Of several tokens one is bad: the others have all of the work, no Key waits for it, and it is tried again seldom.
+// If one of several tokens is invalid, the others do all the work, and no Key waits for it. It is
+// tried again rarely.
 func TestARejectedTokenHasNoShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 12, Remote: -1, Quiet: true,
@@ -201,7 +204,8 @@ func TestARejectedTokenHasNoShare(t *testing.T) {
 	})
 }
 
-// A bad token, the only one, is taken away from where none is needed: what it kept from being had is asked at once.
+// The only token is invalid, and is removed for a server that needs none. What it prevented is
+// fetched at once.
 func TestRemovingABadTokenWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 3, People: 8, Remote: -1, Quiet: true,

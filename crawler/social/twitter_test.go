@@ -20,8 +20,8 @@ import (
 
 const dollar = 1_000_000
 
-// birds is an API whose story goes by the clock of the test, a month old, and a peer that follows it for so
-// many dollars a day, 0 = without a token.
+// birds returns an API that runs by the clock of the test and is a month old. It also returns a
+// peer that follows it with that many dollars a day; 0 means without a token.
 func birds(t *testing.T, o twittertest.Options, so social.Options, dollars int64) (*twittertest.World, *peer) {
 	t.Helper()
 	o.Clock = time.Now
@@ -52,7 +52,7 @@ func xKey(id string) partition.Key { return partition.Key("twitter:" + id) }
 
 func wishesX(a twittertest.Account) bool { return strings.Contains(strings.ToLower(a.Bio), "#nobot") }
 
-// writer is somebody who may be followed and has some posts.
+// writer returns an account that may be followed and has some posts.
 func writer(w *twittertest.World) (who partition.Key) {
 	for id, a := range w.Truth().Accounts {
 		if !wishesX(a) && !a.Protected && len(a.Posts) > 3 && (who == "" || xKey(id) < who) {
@@ -62,7 +62,7 @@ func writer(w *twittertest.World) (who partition.Key) {
 	return who
 }
 
-// sameAsX holds what p has against the truth: what was made after until may be missing.
+// sameAsX compares what p has with the truth. What was made after until may be missing.
 func (p *peer) sameAsX(truth twittertest.Truth, until time.Time) (posts, tombstones int) {
 	p.t.Helper()
 	for id, a := range truth.Accounts {
@@ -108,7 +108,7 @@ func (p *peer) sameAsX(truth twittertest.Truth, until time.Time) (posts, tombsto
 	return posts, tombstones
 }
 
-// withinMoney holds the bill of each day against what may be spent.
+// withinMoney compares the bill of each day with what may be spent.
 func (p *peer) withinMoney(w *twittertest.World, dollars int64) {
 	p.t.Helper()
 	for day, bill := range w.Bill() {
@@ -118,8 +118,8 @@ func (p *peer) withinMoney(w *twittertest.World, dollars int64) {
 	}
 }
 
-// A peer follows people of X whole, seeded by their names, within the limits of each kind of call and the money of each
-// day.
+// A peer follows all people of X, seeded by their names, within the limits of each kind of call and
+// the money of each day.
 func TestXIsFollowedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 5, People: racetest.Fewer(t, 40), Quiet: true,
@@ -177,7 +177,8 @@ func TestXIsFollowedWhole(t *testing.T) {
 	})
 }
 
-// With little money a backlog takes days: each day's is spent, and not more, also by a peer that dies again and again.
+// With little money a backlog takes days. Each day's money is spent, and no more, also by a peer
+// that crashes again and again.
 func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 8, People: racetest.Fewer(t, 60), Limits: twittertest.XLimits()},
@@ -208,8 +209,8 @@ func TestMoneyIsSpentAndNotExceeded(t *testing.T) {
 	})
 }
 
-// An edited post is another version of the one that it was, what is deleted becomes a tombstone, also in a search; who
-// is suspended costs no more calls.
+// An edited post is another version of the same post. A deleted post becomes a tombstone, also in a
+// search. A suspended account costs no more calls.
 func TestXEditsDeletesAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true, Rate: -1}, social.Options{}, 50)
@@ -267,7 +268,7 @@ func TestXEditsDeletesAndEnds(t *testing.T) {
 	})
 }
 
-// Without a token X is not asked at all, and the ledger says why; with one, it is.
+// Without a token X is not asked at all, and the ledger says why. With a token it is asked.
 func TestXNeedsAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true}, social.Options{}, 0)
@@ -292,11 +293,12 @@ func TestXNeedsAToken(t *testing.T) {
 	})
 }
 
-// What no day's money is enough for is in the ledger, and holds up nothing cheaper.
+// Work that costs more than a day's money is in the ledger, and does not delay cheaper work.
 func TestWhatIsTooDearIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := birds(t, twittertest.Options{Seed: 9, People: 12, Quiet: true}, social.Options{Lists: true}, 1)
-		p.o.Tokens[0].Daily = 60_000 // six users, or twelve posts; a page of a list has ten users at least
+		// pays for six users, or twelve posts; a page of a list has at least ten users
+		p.o.Tokens[0].Daily = 60_000
 		p.start()
 		who := writer(w)
 		p.seed(who)
@@ -317,7 +319,7 @@ func TestWhatIsTooDearIsSaid(t *testing.T) {
 	})
 }
 
-// From one person others are found by what is posted and by lists, at either service.
+// From one person others are found through posts and lists, at either service.
 func TestFollowersOfFollowersAreFound(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()

@@ -34,17 +34,18 @@ type parts struct {
 	shown         rounds.Shown
 	retry         fetch.Retry
 
-	// of X; it is learned anew after a start, from a refused call for each thing that is refused
+	// what X accepts; after a start it is learned again, at the cost of one refused call for each
+	// thing that X refuses
 	dialect twitter.Dialect
 }
 
-// visit is one Fetch. It decides what is asked, asks, and has its batch take in what comes.
+// visit is one Fetch. It decides what is asked, asks, and adds the answers to its batch.
 type visit struct {
 	*parts
 	t      fetch.Task
 	key    partition.Key
 	now    time.Time
-	before time.Time // the visit before this one
+	before time.Time // time of the visit before this one
 
 	api     account.API
 	session *calls.Session
@@ -55,11 +56,11 @@ type visit struct {
 	look   *lookUp
 	round  *rounds.Look
 
-	fresh  bool // it was looked up
-	judged bool // by what is kept: the profile is not asked for
+	fresh  bool // the account was looked up in this visit
+	judged bool // the verdict came from what is stored: the profile is not asked for
 }
 
-// visit begins a Fetch with what is kept of its Key.
+// visit starts a Fetch from the stored state of its Key.
 func (s *Source) visit(t fetch.Task) *visit {
 	v := &visit{parts: &s.parts, t: t, key: t.Due.Key, now: s.o.Now().UTC()}
 	st, err := account.DecodeState(t.Checkpoint)
@@ -83,7 +84,7 @@ func (s *Source) visit(t fetch.Task) *visit {
 	return v
 }
 
-// home is the server of a site, for people.
+// home returns the address of the server of a site, for people.
 func home(site partition.Site) string {
 	switch site {
 	case "bluesky:":
@@ -94,7 +95,7 @@ func home(site partition.Site) string {
 	return account.Base(string(site)[len("mastodon:"):]) + "/"
 }
 
-// serve is the API of the Key's service.
+// serve returns the API of the Key's service.
 func (v *visit) serve() account.API {
 	of := account.Visit{Key: v.key, State: &v.b.State, Now: v.now}
 	switch v.key.Site() {
@@ -106,15 +107,15 @@ func (v *visit) serve() account.API {
 	return mastodon.New(of, v.calls, v.session, v.servers)
 }
 
-// reading reads the feeds of the Key.
+// reading returns the reading of the Key's feeds.
 func (v *visit) reading() *reading {
 	return &reading{b: v.b, api: v.api, key: v.key, profile: v.o.Profile}
 }
 
-// counted says whether the claim of the account changes when it has posted.
+// counted reports whether the claimed number of posts changes when the account posts.
 func (v *visit) counted() bool { return v.api.Counts(v.b.State.Claimed) }
 
-// Fetch is of crawler.Source.
+// Fetch implements crawler.Source.
 func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) {
 	v := s.visit(t)
 	var ends bool
@@ -123,7 +124,7 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	if err == nil && !ends {
 		ends, err = v.events.applyEvents()
 	}
-	if v.b.Wish != "" && err == nil { // a stream told of it
+	if v.b.Wish != "" && err == nil { // the profile in an event says so
 		ends, err = true, v.optedMeanwhile()
 	}
 	if err == nil && v.b.Wish == "" && v.round.Alone() && (ends || !v.subscriptions.Open()) {
@@ -143,7 +144,7 @@ func (s *Source) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	return v.end(ctx, err)
 }
 
-// ask asks what the Key is about.
+// ask makes the calls that the kind of the Key needs.
 func (v *visit) ask(ctx context.Context) error {
 	switch v.key.Kind() {
 	case partition.KindName:
@@ -160,13 +161,14 @@ func (v *visit) ask(ctx context.Context) error {
 	return v.list(ctx)
 }
 
-// optedMeanwhile ends the visit of an account whose posts came with a profile that asks not to be collected.
+// optedMeanwhile ends the visit of an account whose posts came with a profile that asks not to be
+// collected.
 func (v *visit) optedMeanwhile() error {
 	v.events.alone = false
 	return v.judge.optedMeanwhile()
 }
 
-// again ends a visit of somebody who is followed: looked at again when pace says.
+// again ends the visit of an account that is followed. pace decides when the next visit is.
 func (v *visit) again() (err error) {
 	v.b.Next = store.Next{State: store.StateDone}
 	v.b.Next.At, v.b.Next.Reason, err = v.pace.Next(pace.Account{Key: v.key, State: &v.b.State, Now: v.now,

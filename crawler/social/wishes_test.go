@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// crowd are the people of a quiet server who say nothing special of themselves.
+// crowd returns the accounts of a quiet server whose profiles say nothing special.
 func crowd(t *testing.T, w *mastodontest.World) []string {
 	t.Helper()
 	users := slices.DeleteFunc(w.Users(), func(u string) bool { return w.Truth().Accounts[u].NoIndex })
@@ -28,7 +28,7 @@ func crowd(t *testing.T, w *mastodontest.World) []string {
 	return users
 }
 
-// ok is the id of an act that must succeed.
+// ok returns the id of an act that must succeed.
 func ok(t *testing.T) func(id string, err error) string {
 	return func(id string, err error) string {
 		t.Helper()
@@ -39,7 +39,7 @@ func ok(t *testing.T) func(id string, err error) string {
 	}
 }
 
-// again has a Key looked at now, as a person would.
+// again has a Key visited now, as a person would.
 func (p *peer) again(k partition.Key) {
 	p.t.Helper()
 	if err := p.store.Queue.Again(p.store.SliceOf(k), k, time.Now()); err != nil {
@@ -48,14 +48,15 @@ func (p *peer) again(k partition.Key) {
 	p.crawler.Wake(p.store.SliceOf(k), k.Site())
 }
 
-// blank says whether nothing of a post is kept but that it was not to be.
+// blank reports whether only the tombstone of a post is kept.
 func blank(r store.Record) bool {
 	return r.Deleted && r.Text == "" && len(r.Raw) == 0 && len(r.Edits) == 0 && len(r.Media) == 0 &&
 		strings.Contains(r.Reason, "#nobot")
 }
 
-// Posts come with their author's profile in every timeline, whoever is followed. No post of people who do not want to
-// be collected is kept; when somebody says so later, the posts kept before are taken back.
+// In every timeline posts come with their author's profile, also if the author is not followed. No
+// post of an account that opts out of collection is stored. If it opts out later, the stored posts
+// become tombstones.
 func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := world(t, mastodontest.Options{Seed: 9, People: 12, Remote: -1, Quiet: true, Rate: -1})
@@ -66,7 +67,7 @@ func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 		}
 		anas := id(w.Post(ana, "from who never wanted it", "lisboa"))
 		var bobs []string
-		for n := range 45 { // more than a page, so that some are met no more
+		for n := range 45 { // more than a page, so that readings no longer show some
 			bobs = append(bobs, id(w.Post(bob, fmt.Sprint("bob says ", n), "lisboa")))
 			time.Sleep(time.Second)
 		}
@@ -104,8 +105,8 @@ func TestTimelinesObeyTheProfileBesideEachPost(t *testing.T) {
 	})
 }
 
-// Who adds the wish between two looks at the profile is left with the next post that shows it; who takes it back is
-// read anew.
+// An account that opts out between two visits of its profile is left at the next post that shows
+// it. If it opts in again, it is read again.
 func TestWhoOptsOutInMidCrawlIsLeft(t *testing.T) {
 	for name, streams := range map[string]int{"read": 0, "streamed": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +166,7 @@ func TestWhoOptsOutInMidCrawlIsLeft(t *testing.T) {
 	}
 }
 
-// The searches of the other services obey what stands beside a post, too.
+// The searches of the other services also obey the profile that comes with a post.
 func TestSearchesObeyTheProfileBesideEachPost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, p := skies(t, blueskytest.Options{Seed: 5, People: 10, Quiet: true, Rate: -1}, social.Options{})
@@ -249,7 +250,8 @@ func TestSearchesObeyTheProfileBesideEachPost(t *testing.T) {
 	})
 }
 
-// What a server shows to the owner of a token alone, in whatever words, is not kept, and is taken back where it was.
+// A post that a server shows only to the owner of a token is not stored, in whatever form the
+// server says so. If it was stored before, it becomes a tombstone.
 func TestWhatIsNotForEverybodyIsNotKept(t *testing.T) {
 	for _, word := range []string{"local", "list", "private", "direct", "mutuals_only"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// shunnedScan is how many posts are looked at in one visit, to find those of shunned people.
+// shunnedScan is how many posts one visit scans for those of shunned accounts.
 const shunnedScan = 10_000
 
-// withdraw takes back what is kept of posts that are not to be: those that were met, and those of shunned people. What
-// does not fit this visit is for the next one.
+// withdraw adds tombstones for stored posts that must not be kept: those that were met in this
+// visit, and those of shunned accounts. What does not fit is left to the next visit.
 func withdraw(kept *db.Store, k partition.Key, now time.Time, b *fold.Batch) error {
 	for _, u := range b.Unwilling {
 		if len(b.Posts) >= store.MaxPosts {
@@ -65,7 +65,7 @@ func withdraw(kept *db.Store, k partition.Key, now time.Time, b *fold.Batch) err
 			s.From = max(s.From, last)
 		}
 	}
-	if !whole && k.Kind() == partition.KindAccount { // the visits of others come soon enough
+	if !whole && k.Kind() == partition.KindAccount { // Keys of other kinds are visited soon enough
 		b.Next = store.Next{State: store.StatePending, At: now}
 	}
 	return nil

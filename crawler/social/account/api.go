@@ -10,72 +10,81 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// API is a service as one fetch asks it about its Key: what differs between services. It asks within the budgets of
-// this peer. Its errors are those of the service's client, and those of package calls.
+// API is the part that differs between services: one fetch uses it to ask the service about its
+// Key. All calls stay within the rate budgets of this peer. The errors are those of the service's
+// client and those of package calls.
 type API interface {
-	// Enter opens the budget, and finds out what the server is where that matters and is not known.
+	// Enter opens the rate budget. Where the kind of server matters and is not known yet, it finds
+	// that out.
 	Enter(ctx context.Context) error
-	// Most is how many accounts one call looks up, at least 1.
+	// Most is how many accounts one call of Look can ask for, at least 1.
 	Most() int
-	// Called is what Look calls the subject of a Key with that state, "" = it cannot look it up.
+	// Called returns the name under which Look asks for the subject of a Key with that state. ""
+	// means that Look cannot ask for it.
 	Called(k partition.Key, st *State) string
-	// Look asks for accounts, Most of them at most, in one call: what its client says of each that it had, by what it
-	// is called.
+	// Look asks for accounts in one call, at most Most of them. The map has the client's answer for
+	// each account that the service returned, by the name used in names.
 	Look(ctx context.Context, names []string) (map[string]any, error)
-	// Counts says whether an account with so many posts, as claimed, has another claim when it has posted.
+	// Counts reports whether the claimed number of posts changes when an account with posts claimed
+	// posts publishes another one.
 	Counts(posts int64) bool
-	// Class is what the budget counts a look-up as.
+	// Class is the budget class of a look-up.
 	Class() string
-	// Named returns the account that a name, the Key of the fetch, leads to now. had is the answer of Look about it.
-	// If had is nil, Named asks the service.
+	// Named returns the account that a name (the Key of the fetch) leads to now. had is the result
+	// of Look for it. If had is nil, Named asks the service.
 	Named(ctx context.Context, had any) (partition.Key, error)
-	// Profile returns the account of the Key of the fetch. had is the answer of Look about it. If had is nil, Profile
-	// asks the service.
+	// Profile returns the account of the Key of the fetch. had is the result of Look for it. If had
+	// is nil, Profile asks the service.
 	Profile(ctx context.Context, had any) (Person, error)
-	// Feeds are those of the Key of the fetch, to be read one after the other; back is how many posts are read of one
-	// that was never read, 0 = all. An *Inactive says that there are none now.
+	// Feeds returns the feeds of the Key of the fetch, to be read one after the other. back is how
+	// many posts are read of a feed that was never read before; 0 means all. The error *Inactive
+	// says that there is no feed now.
 	Feeds(ctx context.Context, back int) ([]Feed, error)
-	// Whole notes in the State that all that Feeds gave was read.
+	// Whole notes in the State that everything that Feeds returned has been read.
 	Whole()
-	// Batch is how many kept posts one call looks at again; LooksAlone or less: each is asked for alone.
+	// Batch is how many kept posts one call can look at again. If it is at most LooksAlone, each
+	// post is asked for alone.
 	Batch() int
-	// LookAgain looks at kept posts of the Key, Batch of them at most, in one call: those found, also beside an error,
-	// and those that the answer does not have as they are kept.
+	// LookAgain looks at kept posts of the Key in one call, at most Batch of them. It returns the
+	// posts found, also beside an error, and the kept posts that the answer does not have.
 	LookAgain(ctx context.Context, posts []store.Record) (found []Post, absent []store.Record, err error)
-	// LookAt looks at one. A Fault that is Gone says that it is not there.
+	// LookAt looks at one kept post. A service.Fault with the word Gone says that it no longer
+	// exists.
 	LookAt(ctx context.Context, post store.Record) ([]Post, error)
-	// Resume goes on with a list where a Checkpoint was taken.
+	// Resume continues the reading of a list at a Checkpoint.
 	Resume(from service.Checkpoint) (Edges, error)
-	// Told is a post as a stream told of it; ok is false when that is of another service, or is not to be taken in. had
-	// is what is kept of the post, nil = nothing; later says that the stream told of it after that was fetched.
+	// Told converts a post that came from a stream. ok is false when the post is of another service
+	// or must not be stored. had is the kept record of the post, nil if there is none. later says
+	// that the event is newer than had.
 	Told(post any, had *store.Record, later bool) (p Post, ok bool)
 }
 
-// LooksAlone is the most of API.Batch at which each kept post is asked for alone.
+// LooksAlone is the largest API.Batch at which each kept post is asked for alone.
 const LooksAlone = 4
 
-// Inactive says that an account shows no posts for now.
+// Inactive is the error for an account that shows no posts for now.
 type Inactive struct{ Why string }
 
-// Error is why.
+// Error returns the reason.
 func (e *Inactive) Error() string { return e.Why }
 
-// Person is an account, whatever its service.
+// Person is an account of any service.
 type Person struct {
-	As        any           // what its client said, as Look says it; nil = it was not shown
-	ID        string        // at the server asked
-	Record    *store.Record // nil when nothing is shown of it
-	Posts     int64         // as claimed, <0 = not said
+	// the client's answer, as in the map of Look; nil = the account was not shown
+	As        any
+	ID        string        // the account's id at the server that was asked
+	Record    *store.Record // nil if nothing of the account is shown
+	Posts     int64         // as the profile claims; <0 = unknown
 	LastPost  time.Time
 	NoIndex   bool
 	Suspended bool
-	Protected bool // its posts and lists are not for us
+	Protected bool // its posts and lists are not public
 	Moved     string
 	MovedTo   partition.Key
-	Edges     func(ctx context.Context, side service.Side) (Edges, error) // begins with a list
+	Edges     func(ctx context.Context, side service.Side) (Edges, error) // starts to read a list
 }
 
-// Timeline is a reading of a feed: service.Timeline of any post.
+// Timeline is a feed being read: service.Timeline for any type of post.
 type Timeline interface {
 	Done() bool
 	Mark() service.Mark
@@ -83,20 +92,22 @@ type Timeline interface {
 	Absent() []string
 }
 
-// Feed is a timeline being read, and what can be asked of its posts. A page, and a post, that comes with an error is
-// good.
+// Feed is a timeline being read, with the questions about its posts. A page or post that is
+// returned beside an error is valid.
 type Feed interface {
 	Timeline
-	Kept() *service.Mark                                // where its Mark is kept
-	Page(ctx context.Context) ([]Post, error)           // the next page
-	One(ctx context.Context, id string) ([]Post, error) // one post, by the id that the Mark has; none = it is there
-	URI(id string) string                               // the name of a post read before, "" = not known
-	// Empty says whether a reading that is Done brought no post at all; false where the service says of each
-	// post what became of it.
+	Kept() *service.Mark                      // where its Mark is stored
+	Page(ctx context.Context) ([]Post, error) // the next page
+	// one post, by its id in the Mark; no post and no error = it exists
+	One(ctx context.Context, id string) ([]Post, error)
+	// the URI of a post that was read before, "" = unknown
+	URI(id string) string
+	// Empty reports whether a finished reading (Done) returned no post at all. It is always false
+	// for services that say of each post what became of it.
 	Empty() bool
 }
 
-// Edges is a list being read: service.Edges of any profile.
+// Edges is a list being read: service.Edges for any type of profile.
 type Edges interface {
 	Done() bool
 	Listing() service.Listing
@@ -104,15 +115,15 @@ type Edges interface {
 	Accounts(ctx context.Context) ([]partition.Key, error) // the next page
 }
 
-// Keyed is a profile of any service.
+// Keyed is a profile of any service that can name its Key.
 type Keyed interface {
 	Key() (partition.Key, error)
 }
 
-// edgesOf are the edges of one service.
+// edgesOf adapts the edges of one service to Edges.
 type edgesOf[T Keyed] struct{ *service.Edges[T] }
 
-// ListOf makes Edges of what a client gave.
+// ListOf converts the result of a client's list call to Edges.
 func ListOf[T Keyed](e *service.Edges[T], err error) (Edges, error) {
 	if err != nil {
 		return nil, err
@@ -120,7 +131,7 @@ func ListOf[T Keyed](e *service.Edges[T], err error) (Edges, error) {
 	return edgesOf[T]{e}, nil
 }
 
-// Accounts is of Edges. Who has no Key is left out.
+// Accounts implements Edges. It leaves out accounts that have no Key.
 func (e edgesOf[T]) Accounts(ctx context.Context) (keys []partition.Key, err error) {
 	page, err := e.Next(ctx)
 	for _, p := range page {
@@ -131,14 +142,14 @@ func (e edgesOf[T]) Accounts(ctx context.Context) (keys []partition.Key, err err
 	return keys, err
 }
 
-// Visit is one fetch of a Key, as an API is told of it.
+// Visit is one fetch of a Key, as an API sees it.
 type Visit struct {
 	Key   partition.Key
-	State *State // where the Key stands; an API changes what is of its service alone
+	State *State // progress of the Key; an API changes only the fields of its own service
 	Now   time.Time
 }
 
-// Absent are those of kept posts that are not among what was found; id is of that.
+// Absent returns the kept posts that are not in found. id returns the id of a found post.
 func Absent[P any](posts []store.Record, found []P, id func(P) string) (absent []store.Record) {
 	there := map[string]bool{}
 	for _, p := range found {
@@ -147,7 +158,7 @@ func Absent[P any](posts []store.Record, found []P, id func(P) string) (absent [
 	return slices.DeleteFunc(slices.Clone(posts), func(r store.Record) bool { return there[r.ID] })
 }
 
-// IDs are the ids of posts at their server.
+// IDs returns the ids of posts at their server.
 func IDs(posts []store.Record) (out []string) {
 	for _, p := range posts {
 		out = append(out, p.ID)

@@ -7,8 +7,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Looks says whether a visit to a Key with that state begins with a look-up of its subject. every is after what time a
-// profile is asked for again; counted says that the claim of the account changes when it has posted.
+// Looks reports whether a visit to a Key with that state begins with a look-up of its subject.
+// every is the time after which a profile is fetched again. counted says that the claimed number of
+// posts changes when the account posts.
 func (st *State) Looks(k partition.Key, now time.Time, every time.Duration, counted bool) bool {
 	switch k.Kind() {
 	case partition.KindName:
@@ -16,7 +17,7 @@ func (st *State) Looks(k partition.Key, now time.Time, every time.Duration, coun
 	case partition.KindFollowers, partition.KindFollowing:
 		return st.List == nil || len(st.List.At) == 0
 	case partition.KindAccount:
-		// judged again by what is kept
+		// the verdict is given again from what is stored
 		if st.Outside == community.IsUndecided && st.ID != "" && now.Sub(st.Profiled) < Outsiders {
 			return false
 		}
@@ -25,13 +26,13 @@ func (st *State) Looks(k partition.Key, now time.Time, every time.Duration, coun
 	return false
 }
 
-// ProfileDue says whether the profile of an account is to be fetched anew.
+// ProfileDue reports whether the profile of an account must be fetched again.
 func (st *State) ProfileDue(now time.Time, every time.Duration) bool {
 	return st.ID == "" || now.Sub(st.Profiled) >= every || st.Outside != ""
 }
 
-// MayBeIdle says whether a look-up can tell that an account has nothing new: all its posts were read, and its counter
-// is believed.
+// MayBeIdle reports whether a look-up can show that an account has nothing new. For that all its
+// posts must have been read, and its claimed number of posts must be trusted.
 func (st *State) MayBeIdle(counted bool) bool {
 	return !st.Told.At.IsZero() && st.Told.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil &&
 		counted

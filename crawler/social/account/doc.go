@@ -1,3 +1,3 @@
-// Package account has the words that the parts of package social share: the state of a Key between two fetches, what a
-// service shows of accounts and posts, and what is asked of a service.
+// Package account has the types that the parts of package social share: the state of a Key between
+// two fetches, accounts and posts as a service shows them, and the interface to a service.
 package account

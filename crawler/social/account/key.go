@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// KeyOf is the Key of an account, "" when it is none.
+// KeyOf returns text as the Key of an account, "" if it is not one.
 func KeyOf(text string) partition.Key {
 	k, err := partition.ParseKey(text)
 	if err != nil || k.Kind() != partition.KindAccount {
@@ -17,28 +17,28 @@ func KeyOf(text string) partition.Key {
 	return k
 }
 
-// Unescaped is a part of a Key as it was before it was one.
+// Unescaped returns a part of a Key without its URL escapes.
 func Unescaped(part string) string {
 	text, err := url.PathUnescape(part)
 	if err != nil {
-		return part // a Key has no other escapes than good ones
+		return part // not reached: the escapes of a Key are valid
 	}
 	return text
 }
 
-// NameOf is a Key without its service, with its escapes: a DID may have %3A in it.
+// NameOf returns a Key without its service. The escapes stay: a DID may contain %3A.
 func NameOf(k partition.Key) string {
 	_, name, _ := strings.Cut(string(k), ":")
 	return name
 }
 
-// Query is what a search Key asks for.
+// Query returns the search text of a search Key.
 func Query(k partition.Key) string {
 	_, q, _ := strings.Cut(string(k), "search/")
 	return Unescaped(q)
 }
 
-// Subject is whom a Key is about as it is looked up: its account, or itself where that is to be found out.
+// Subject returns the Key that a look-up asks for: the account of k, or k itself if k is a name.
 func Subject(k partition.Key) partition.Key {
 	if k.Kind() == partition.KindName {
 		return k
@@ -46,8 +46,8 @@ func Subject(k partition.Key) partition.Key {
 	return k.Account()
 }
 
-// Base is the address of a server's API. A loopback address has no certificate that
-// anybody would have signed, so it is asked without one.
+// Base returns the address of a server's API. No authority signs a certificate for a loopback
+// address, so the scheme is http there.
 func Base(server string) string {
 	host := server
 	if ap, err := netip.ParseAddrPort(server); err == nil {
@@ -61,7 +61,8 @@ func Base(server string) string {
 	return "https://" + server
 }
 
-// Host is that of an http address without a path, with the port where there is one; "" when it is none.
+// Host returns the host of an http or https address that has no path, with the port if there is
+// one. It returns "" for other addresses.
 func Host(at string) string {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || strings.Trim(u.Path, "/") != "" ||

@@ -7,44 +7,47 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Writer is somebody as an answer shows them beside what they wrote. The zero value is nobody, or somebody of whom the
-// answer shows nothing.
+// Writer is the author of a text, as an answer shows the author beside the text. The zero value
+// means nobody, or an author that the answer does not describe.
 type Writer struct {
-	Key     partition.Key // "" = not known
-	Wishes  []string      // in the words of Opted
-	NoIndex bool          // asks not to be in search engines
+	Key     partition.Key // "" = unknown
+	Wishes  []string      // hashtags and labels as Opted reads them
+	NoIndex bool          // the author opts out of search engines
 }
 
-// Wish is the wish of w not to be collected, "" = none.
+// Wish returns the wish of w not to be collected, "" if there is none.
 func (w Writer) Wish() string { return Opted(w.Wishes) }
 
-// Said is a writer with those hashtags in its profile.
+// Said returns the Writer with those hashtags in the profile.
 func Said(key partition.Key, tags []string) Writer {
 	return Writer{Key: key, Wishes: tags, NoIndex: slices.Contains(tags, "#noindex") ||
 		slices.Contains(tags, "#nosearch")}
 }
 
-// Lead is somebody that a post leads to.
+// Lead is an account that a post leads to.
 type Lead struct {
-	Key partition.Key // "" = nobody
-	Rel string        // how
+	Key partition.Key // "" = no account
+	Rel string        // the relation to the post, such as mention
 }
 
-// Post is a post as its service shows it, with those whose words are in it.
+// Post is a post as its service shows it, with the authors of the texts in it.
 type Post struct {
-	// Record is what is shown of it; Key, Kind, FetchedAt, Source and Status are left to who takes it in, and URL
-	// where the post has none of its own.
+	// Record is what the service shows of the post. The code that stores it (fold.Batch.Take) sets
+	// Key, Kind, FetchedAt, Source and Status, and URL if the post has none.
 	Record store.Record
-	ID     string // what its feed's Mark calls it
+	ID     string // its id in the Mark of its feed
 
 	By, Boosted, Quoted Writer
-	Closed              bool // it is not for everybody: a credential may see more than is public
+	// the post is not public: a credential may see more than the public does
+	Closed bool
 
-	ReplyTo string // what the Mark calls the post that it answers, "" = it answers none, or that is known by its URI
-	Leads   []Lead // but for its author
-	// Same says that it is known to be as it was read before: only whether it may still be kept is looked at.
+	// the id (in the Mark) of the post it replies to; "" = no reply, or the record has the URI
+	ReplyTo string
+	Leads   []Lead // accounts other than its author
+	// Same says that the post has not changed since it was read. Only its author's wishes are
+	// checked again.
 	Same bool
 }
 
-// Lead notes somebody that p leads to.
+// Lead adds an account that p leads to.
 func (p *Post) Lead(k partition.Key, rel string) { p.Leads = append(p.Leads, Lead{k, rel}) }

@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Moment is t in UTC, nil when it is zero.
+// Moment returns t in UTC, nil if t is zero.
 func Moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -18,13 +18,13 @@ func Moment(t time.Time) *time.Time {
 	return &t
 }
 
-// Digest is the sum of b as records have it.
+// Digest returns the SHA-256 sum of b in the format of records.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Wished notes in r the wishes of an account that are hashtags in its texts.
+// Wished adds to r the wishes of an account, given as hashtags in its texts.
 func Wished(r *store.Record, wishes []string) {
 	for _, w := range wishes {
 		r.Flags = append(r.Flags, w)
@@ -37,7 +37,8 @@ func Wished(r *store.Record, wishes []string) {
 	}
 }
 
-// Counts are those that were said.
+// Counts returns the counters that the service returned. A negative counter means unknown and is
+// left out.
 func Counts(of map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for name, n := range of {
@@ -48,7 +49,7 @@ func Counts(of map[string]int64) map[string]int64 {
 	return out
 }
 
-// Flagged are the words of of that hold, added to r.
+// Flagged adds the words that are true in of to the flags of r, and sorts the flags.
 func Flagged(r *store.Record, of map[string]bool) {
 	for word, is := range of {
 		if is {
@@ -58,7 +59,7 @@ func Flagged(r *store.Record, of map[string]bool) {
 	slices.Sort(r.Flags)
 }
 
-// Pictures of a profile.
+// Pictures returns the avatar and the header picture of a profile as media.
 func Pictures(avatar, header string) (out []store.Media) {
 	for _, m := range [...]store.Media{{Type: "avatar", URL: avatar}, {Type: "header", URL: header}} {
 		if m.URL != "" {

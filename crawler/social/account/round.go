@@ -4,31 +4,34 @@ import (
 	"time"
 )
 
-// Round is how far the round of a Key is.
+// Round is the progress of a round: the crawler looks at all kept posts of a Key again, in the
+// order of their URIs.
 type Round struct {
-	Began  time.Time `json:"began,omitzero"` // of the round under way; in the future: none is
-	From   string    `json:"from,omitempty"` // posts up to this one are done
+	// start of the round; a time in the future means that no round is running
+	Began  time.Time `json:"began,omitzero"`
+	From   string    `json:"from,omitempty"` // the posts up to this URI are done
 	Passed int       `json:"passed,omitempty"`
-	Alive  int       `json:"alive,omitempty"` // of these, no tombstones
-	// and of these, not found, of a server whose API has no words for it
+	Alive  int       `json:"alive,omitempty"` // posts passed that are not tombstones
+	// posts passed that were not found, at a server whose API does not say why
 	Unfound int           `json:"unfound,omitempty"`
-	Size    int           `json:"size,omitempty"` // posts when the round began
-	Took    time.Duration `json:"took,omitempty"` // by the last whole round
-	Had     int           `json:"had,omitempty"`  // posts of that
-	// when the Key is visited for the sake of it alone; zero = with its visits
+	Size    int           `json:"size,omitempty"` // number of posts when the round began
+	Took    time.Duration `json:"took,omitempty"` // duration of the last complete round
+	Had     int           `json:"had,omitempty"`  // number of posts of the last complete round
+	// time of a visit for the round alone; zero = the round runs with ordinary visits
 	Next time.Time `json:"next,omitzero"`
-	Late time.Time `json:"late,omitzero"` // when the ledger was told last that this round is late
+	Late time.Time `json:"late,omitzero"` // when the last gap for this late round was written
 
-	Counted bool  `json:"counted,omitempty"` // Missed is known
-	Missed  int64 `json:"missed,omitempty"`  // posts that the profile claimed more than were kept
+	Counted bool `json:"counted,omitempty"` // Missed is known
+	// posts that the profile claimed in excess of the kept ones
+	Missed int64 `json:"missed,omitempty"`
 }
 
-// Target is where a round of so many posts should be by now.
+// Target returns how many posts should be done by now, if a round takes every.
 func (r *Round) Target(now time.Time, every time.Duration) int {
 	return int(float64(r.Size) * min(float64(now.Sub(r.Began))/float64(every), 1))
 }
 
-// Due says whether a batch of that size is to be looked at now.
+// Due reports whether a batch of that size is due now.
 func (r *Round) Due(now time.Time, every time.Duration, batch int) bool {
 	if r.Began.After(now) {
 		return false
@@ -36,16 +39,16 @@ func (r *Round) Due(now time.Time, every time.Duration, batch int) bool {
 	return r.Size > 0 && (now.Sub(r.Began) >= every || r.Passed+batch <= r.Target(now, every))
 }
 
-// NextAt is when it is.
+// NextAt returns when the next batch is due.
 func (r *Round) NextAt(every time.Duration, batch int) time.Time {
 	if r.Size == 0 || r.Began.IsZero() {
-		return r.Began // a visit counts the posts
+		return r.Began // the next visit counts the posts
 	}
 	part := min(float64(r.Passed+batch)/float64(r.Size), 1)
 	return r.Began.Add(time.Duration(part * float64(every)))
 }
 
-// Period is how long the round takes, by what is known; 0 = nothing is.
+// Period returns how long a round takes, as far as is known; 0 if there was none.
 func (r *Round) Period(now time.Time) time.Duration {
 	return max(r.Took, now.Sub(r.Began))
 }

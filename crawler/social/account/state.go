@@ -10,58 +10,71 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// State is a Key's Checkpoint, as JSON.
+// State is the progress of a Key between two fetches. It is stored as the Key's Checkpoint, in
+// JSON.
 type State struct {
-	V       int       `json:"v"`
-	ID      string    `json:"id,omitempty"`      // of the account at its server
-	Visited time.Time `json:"visited,omitzero"`  // when all that there was had been read
-	Good    time.Time `json:"good,omitzero"`     // when the server answered last
-	Outage  Outage    `json:"outage,omitzero"`   // that has not been followed by a whole reading
-	Lost    int       `json:"lost,omitempty"`    // times in a row that the account was not found
-	Outside string    `json:"outside,omitempty"` // not followed, and why not: out or undecided
-	Barred  string    `json:"barred,omitempty"`  // by which tokens the last visit was refused (Source.sum)
+	V  int    `json:"v"`
+	ID string `json:"id,omitempty"` // of the account at its server
+	// last time that everything available had been read
+	Visited time.Time `json:"visited,omitzero"`
+	Good    time.Time `json:"good,omitzero"` // last time that the server answered
+	// last outage that no complete reading has followed
+	Outage Outage `json:"outage,omitzero"`
+	// number of visits in a row that did not find the account
+	Lost int `json:"lost,omitempty"`
+	// why the account is not followed: out or undecided; "" = it may be followed
+	Outside string `json:"outside,omitempty"`
+	// sum of the tokens that were refused on the last visit (calls.Tokens.Sum)
+	Barred string `json:"barred,omitempty"`
 
-	Profiled time.Time    `json:"profiled,omitzero"` // when the profile was read, for its record
-	Looked   time.Time    `json:"looked,omitzero"`   // when it was looked up last, be it for what it claims only
-	Claimed  int64        `json:"claimed,omitempty"` // posts, by the profile
+	Profiled time.Time `json:"profiled,omitzero"` // when the profile was read for its record
+	// last look-up, also if only its counters were used
+	Looked   time.Time    `json:"looked,omitzero"`
+	Claimed  int64        `json:"claimed,omitempty"` // number of posts that the profile claims
 	LastPost time.Time    `json:"last_post,omitzero"`
 	Told     Told         `json:"told,omitzero"`
 	NoIndex  bool         `json:"noindex,omitempty"`
 	Mark     service.Mark `json:"mark,omitzero"`
-	// URI of each post of Mark.Recent, by id: how a deleted one is named
+	// Names has the URI of each post of Mark.Recent, by id. The tombstone of a deleted post needs
+	// it.
 	Names map[string]string `json:"names,omitempty"`
 	Langs map[string]int    `json:"langs,omitempty"`
 
-	// Doubt are posts that are missing from their place and yet found, by id, since when.
+	// Doubt has the posts that are missing from the feed but are still found alone: the time this
+	// was first seen, by id.
 	Doubt map[string]time.Time `json:"doubt,omitempty"`
-	// Empty is since when an account has shown no post, of which posts had been read.
+	// Empty is the first time that an account, whose posts had been read before, showed no post.
 	Empty  time.Time `json:"empty,omitzero"`
 	Judged Judged    `json:"judged,omitzero"`
 
 	Shunned []Shunned `json:"shunned,omitempty"`
 	Round   Round     `json:"round,omitzero"`
 
-	// Of who is followed.
-	Poll  time.Time `json:"poll,omitzero"`   // when its server is asked again; zero = it is not followed
-	Trust int       `json:"trust,omitempty"` // readings in a row of which the stream had told all, trustedAfter at most
-	Plain time.Time `json:"plain,omitzero"`  // Poll without a stream, where that is sooner
+	// The next three are set for accounts that are followed.
+	Poll time.Time `json:"poll,omitzero"` // next time its server is asked; zero = not followed
+	// readings in a row that the stream had fully announced, at most trustedAfter
+	Trust int `json:"trust,omitempty"`
+	// the time Poll would be without a stream, if that is sooner
+	Plain time.Time `json:"plain,omitzero"`
 
 	List *ListState `json:"list,omitempty"`
 
-	// Of Bluesky, where an account's reposts are a feed of their own.
+	// The next five are for Bluesky, where an account's reposts are a separate feed.
 	Boosts service.Mark `json:"boosts,omitzero"`
 	Acct   string       `json:"acct,omitempty"` // its handle
 	Name   string       `json:"name,omitempty"`
-	PDS    string       `json:"pds,omitempty"` // where its records are
-	Rev    string       `json:"rev,omitempty"` // of its repository, when all of it had been read
+	PDS    string       `json:"pds,omitempty"` // the server that has its records
+	// revision of its repository when all of it had been read
+	Rev string `json:"rev,omitempty"`
 }
 
-// Marks are where the Marks of st are.
+// Marks returns the Marks of st.
 func (st *State) Marks() []*service.Mark { return []*service.Mark{&st.Mark, &st.Boosts} }
 
+// StateVersion is the version of the format of a State.
 const StateVersion = 1
 
-// DecodeState reads a Checkpoint; nil is the state of a Key never visited.
+// DecodeState decodes a Checkpoint. An empty one gives the state of a Key that was never visited.
 func DecodeState(b []byte) (State, error) {
 	st := State{V: StateVersion}
 	if len(b) == 0 {
@@ -82,53 +95,58 @@ func DecodeState(b []byte) (State, error) {
 	return st, nil
 }
 
-// Outage is the time in which a server could not be reached, as the ledger has it.
+// Outage is the time in which a server could not be reached, as in the gap ledger.
 type Outage struct {
 	From   time.Time `json:"from,omitzero"`
 	To     time.Time `json:"to,omitzero"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Told is what a look-up said of an account before its posts were read last. As long as it says the same,
-// nothing was posted or deleted.
+// Told is what a look-up said of an account before its posts were last read. While look-ups return
+// the same, nothing was posted or deleted.
 type Told struct {
-	At    time.Time `json:"at,omitzero"` // when they were read; zero = never whole
+	At    time.Time `json:"at,omitzero"` // time of that reading; zero = never complete
 	Posts int64     `json:"posts,omitempty"`
 	Last  time.Time `json:"last,omitzero"`
-	// Lies is for how many visits to come that is not believed, as it said the same and there were new posts.
+	// Lies is for how many more visits the look-up is not trusted. It is set when the look-up
+	// returned the same although there were new posts.
 	Lies int `json:"lies,omitempty"`
 }
 
-// Judged is what is kept of the last verdict, with a Key's state.
+// Judged is the part of the last verdict that a Key's state keeps.
 type Judged struct {
-	Known uint64          `json:"known,omitempty"` // a sum of what it was given on
-	Ask   []community.Ask `json:"ask,omitempty"`   // what would tell more, the best first
-	Had   []string        `json:"had,omitempty"`   // of that, what was asked for
-	Next  string          `json:"next,omitempty"`  // what is asked for by the visit that is due
-	Wait  time.Duration   `json:"wait,omitempty"`
-	Said  time.Time       `json:"said,omitzero"` // a person's last word that was heeded
+	Known uint64 `json:"known,omitempty"` // hash of the evidence that was judged
+	// evidence that would help to decide, the best first
+	Ask  []community.Ask `json:"ask,omitempty"`
+	Had  []string        `json:"had,omitempty"`  // entries of Ask that were already fetched
+	Next string          `json:"next,omitempty"` // the evidence that the next visit fetches
+	Wait time.Duration   `json:"wait,omitempty"`
+	Said time.Time       `json:"said,omitzero"` // time of the last human override that was applied
 }
 
-// Shunned is somebody of whom nothing is to be kept under a Key.
+// Shunned is an account whose texts must not be stored under a Key.
 type Shunned struct {
 	Key  partition.Key `json:"key"`
 	Wish string        `json:"wish"`
-	From string        `json:"from,omitempty"` // the posts up to this one, in the order of their URIs, were looked at
-	Done bool          `json:"done,omitempty"` // all were
+	From string        `json:"from,omitempty"` // the posts up to this URI were checked
+	Done bool          `json:"done,omitempty"` // all posts were checked
 }
 
-// ListState is where the reading of a list stands.
+// ListState is the progress of reading a list.
 type ListState struct {
-	Walk  time.Time          `json:"walk"` // when it began
+	Walk  time.Time          `json:"walk"` // when the reading began
 	At    service.Checkpoint `json:"at,omitempty"`
-	Sum   uint64             `json:"sum"` // of the accounts met, whatever their order
+	Sum   uint64             `json:"sum"` // hash of the accounts read, independent of their order
 	Last  uint64             `json:"last"`
 	Every time.Duration      `json:"every"`
 }
 
-// Times of who needs no frequent visit.
+// Times for accounts that do not need frequent visits.
 const (
-	Silent    = 30 * 24 * time.Hour // without a post: looked at in the quiet hours only
-	Outsiders = 30 * 24 * time.Hour // whoever does not belong, or cannot be decided on, is judged again
-	Ended     = 90 * 24 * time.Hour // suspended or moved: some come back
+	// accounts without a post for this long are visited only in the quiet hours
+	Silent = 30 * 24 * time.Hour
+	// accounts that are out or undecided are judged again after this time
+	Outsiders = 30 * 24 * time.Hour
+	// suspended and moved accounts are checked again after this time: some come back
+	Ended = 90 * 24 * time.Hour
 )

@@ -1,8 +1,8 @@
 package account
 
-// Opted is the wish not to be collected that p has said, "" = none. Hashtags are meant
-// for programs like this; the flags of a server say how to be shown, and are obeyed there (NoIndex), but
-// for that of who is not to be shown to us at all.
+// Opted returns the flag that asks not to be collected, "" if there is none. These hashtags address
+// programs like this one. The flags of a server say how an account is to be shown (NoIndex). They
+// do not count here, except NotLoggedIn, which forbids to show the account to us at all.
 func Opted(flags []string) string {
 	for _, f := range flags {
 		switch f {
@@ -13,5 +13,6 @@ func Opted(flags []string) string {
 	return ""
 }
 
-// NotLoggedIn is the label by which an account asks not to be shown to who is not logged in, as we are not.
+// NotLoggedIn is the label of accounts that only logged-in users may see. This program is not
+// logged in.
 const NotLoggedIn = "!no-unauthenticated"

@@ -16,13 +16,13 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// API is the account.API of AT Protocol. An AppView has profiles, lists and searches; the posts of an account
-// are read at its PDS, which tells exactly what came since, was changed or deleted, and where that
-// is the document of its DID says. Each of these servers has a budget of its own.
+// API is the account.API of the AT Protocol. The AppView has profiles, lists and searches. The
+// posts of an account are read at its PDS, which says exactly what is new, changed or deleted. The
+// document of the account's DID names the PDS. Each of these servers has its own rate budget.
 //
-// Anybody writes such documents: what is asked because of one passes the guard of private
-// addresses as every request does, and only https is believed, but for loopback, which the guard lets through where
-// a person said so.
+// Anybody can write such a document. So a request to the PDS that it names passes the guard of
+// private addresses, as every request does. Only https is accepted. The exception is loopback,
+// which the guard allows where a person said so.
 type API struct {
 	account.Visit
 	calls   *calls.Caller
@@ -32,18 +32,19 @@ type API struct {
 	rev     string // of the repository that is read
 }
 
-// Options are the servers to ask: the AppView, and the directory of DIDs.
+// Options are the addresses of the AppView and of the directory of DIDs.
 type Options struct{ View, Directory string }
 
-// New is the API of one visit, which calls by session.
+// New returns the API of one visit, which makes its calls with session.
 func New(v account.Visit, c *calls.Caller, session *calls.Session, o Options) *API {
 	return &API{Visit: v, calls: c, session: session, o: o}
 }
 
-// again is how many posts of a repository are read again at each visit: the page has room for them.
+// again is how many posts of a repository are read again at each visit. They fit in the page that
+// is read anyway.
 const again = 30
 
-// at is a client of a server that is asked within the budget of that site, by that table.
+// at returns a client for a server, within the rate budget of that site with that table.
 func (v *API) at(address string, site partition.Site, table string) (*client.Client, error) {
 	p, err := v.calls.Budget(site, table)
 	if err != nil {
@@ -58,22 +59,22 @@ func (v *API) at(address string, site partition.Site, table string) (*client.Cli
 	return client.New(client.Options{Base: address, Now: v.calls.Now, Do: v.session.Within(p, nil, costs)})
 }
 
-// siteAt is what the budget of a server is called that is no site of Keys.
+// siteAt returns the name of the rate budget of a server that is not a site of Keys.
 func siteAt(address string) partition.Site { return partition.Site("bluesky:" + account.Host(address)) }
 
-// Enter is of account.API.
+// Enter implements account.API.
 func (v *API) Enter(context.Context) (err error) {
 	v.view, err = v.at(v.o.View, v.Key.Site(), "bluesky-appview")
 	return err
 }
 
-// did is the account of the Key.
+// did returns the DID of the Key's account.
 func (v *API) did() string { return account.NameOf(v.Key.Account()) }
 
-// Most is of account.API.
+// Most implements account.API.
 func (*API) Most() int { return client.BatchSize }
 
-// Called is of account.API. Handles are resolved one by one.
+// Called implements account.API. A handle is resolved alone.
 func (*API) Called(k partition.Key, _ *account.State) string {
 	if k.Kind() == partition.KindName {
 		return ""
@@ -81,7 +82,7 @@ func (*API) Called(k partition.Key, _ *account.State) string {
 	return account.NameOf(k.Account())
 }
 
-// Look is of account.API.
+// Look implements account.API.
 func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) {
 	all, _, err := v.view.Profiles(ctx, names)
 	out := map[string]any{}
@@ -91,14 +92,14 @@ func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) 
 	return out, err
 }
 
-// Counts is of account.API: an AppView counts no reposts, and its count comes late. That nothing was written the
-// repository itself says, exactly (repo).
+// Counts implements account.API. An AppView does not count reposts, and its counts come late. The
+// repository itself says exactly whether anything was written (repo).
 func (*API) Counts(int64) bool { return false }
 
-// Class is of account.API.
+// Class implements account.API.
 func (*API) Class() string { return calls.ClassRead }
 
-// Named is of account.API.
+// Named implements account.API.
 func (v *API) Named(ctx context.Context, _ any) (partition.Key, error) {
 	id, err := v.view.Resolve(ctx, account.NameOf(v.Key))
 	if err != nil {
@@ -107,7 +108,7 @@ func (v *API) Named(ctx context.Context, _ any) (partition.Key, error) {
 	return partition.ParseKey("bluesky:" + id)
 }
 
-// Profile is of account.API.
+// Profile implements account.API.
 func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 	p, ok := had.(client.Profile)
 	var err error
@@ -128,7 +129,7 @@ func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 	r.Counts = account.Counts(map[string]int64{"followers": p.Followers, "following": p.Following, "posts": p.Posts})
 	r.Media = account.Pictures(p.Avatar, p.Header)
 	for _, l := range p.Labels {
-		if l.By == p.ID { // what it says of itself
+		if l.By == p.ID { // labels that the account gives itself
 			r.Flags = append(r.Flags, l.Value)
 		}
 	}
@@ -144,13 +145,13 @@ func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 		}}, nil
 }
 
-// Resume is of account.API.
+// Resume implements account.API.
 func (v *API) Resume(from service.Checkpoint) (account.Edges, error) {
 	return account.ListOf(v.view.ResumeEdges(from, "", service.Limits{}))
 }
 
-// Feeds is of account.API: of an account its posts and its reposts, none where nothing was written since; of
-// a search what it finds.
+// Feeds implements account.API. An account has two feeds, its posts and its reposts, or none if its
+// repository has not changed. A search has one.
 func (v *API) Feeds(ctx context.Context, back int) ([]account.Feed, error) {
 	if v.Key.Kind() == partition.KindSearch {
 		tl, err := v.view.Timeline(searched(account.Query(v.Key)), v.State.Mark, service.Reading{Back: back})
@@ -185,14 +186,15 @@ func (v *API) Feeds(ctx context.Context, back int) ([]account.Feed, error) {
 	return out, nil
 }
 
-// Whole is of account.API.
+// Whole implements account.API.
 func (v *API) Whole() { v.State.Rev = v.rev }
 
-// Batch is of account.API.
+// Batch implements account.API.
 func (*API) Batch() int { return client.BatchSize }
 
-// LookAgain is of account.API: the AppView says which posts there are, in the version that it has. It knows no reposts,
-// and what it has otherwise than it is kept the repository is asked for.
+// LookAgain implements account.API. The AppView says which posts exist, in its version. It has no
+// reposts. For an account, reposts and posts whose version differs from the kept one count as
+// absent, so that the repository is asked. For a search, the version of the AppView counts.
 func (v *API) LookAgain(ctx context.Context, posts []store.Record) (out []account.Post, absent []store.Record,
 	err error) {
 	var uris []string
@@ -228,7 +230,7 @@ func (v *API) LookAgain(ctx context.Context, posts []store.Record) (out []accoun
 	return out, absent, nil
 }
 
-// LookAt is of account.API.
+// LookAt implements account.API.
 func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, error) {
 	if v.Key.Kind() == partition.KindSearch {
 		return v.found(ctx, post.Post)
@@ -245,11 +247,12 @@ func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, er
 	return v.recordAt(ctx, pds, post.Post)
 }
 
-// recordAt is a record as its repository has it.
+// recordAt returns a record from its repository.
 func (v *API) recordAt(ctx context.Context, pds *client.Client, uri string) ([]account.Post, error) {
 	p, err := pds.Record(ctx, uri)
 	var f *service.Fault
-	if errors.As(err, &f) && f.Word == service.Gone && f.Code != "RecordNotFound" { // the account, not the post
+	// the account is gone, which says nothing of the post
+	if errors.As(err, &f) && f.Word == service.Gone && f.Code != "RecordNotFound" {
 		f.Word = service.Closed
 	}
 	if err != nil {
@@ -258,7 +261,7 @@ func (v *API) recordAt(ctx context.Context, pds *client.Client, uri string) ([]a
 	return []account.Post{v.postOf(p, client.KeyOf(uri))}, nil
 }
 
-// found is a post as the AppView has it.
+// found returns a post from the AppView.
 func (v *API) found(ctx context.Context, uri string) (out []account.Post, err error) {
 	found, _, err := v.view.PostsByURI(ctx, []string{uri})
 	if err == nil && len(found) == 0 {
@@ -270,7 +273,7 @@ func (v *API) found(ctx context.Context, uri string) (out []account.Post, err er
 	return out, err
 }
 
-// Told is of account.API.
+// Told implements account.API.
 func (v *API) Told(post any, _ *store.Record, later bool) (account.Post, bool) {
 	p, ok := post.(client.Post)
 	if !ok || !later {
@@ -279,8 +282,8 @@ func (v *API) Told(post any, _ *store.Record, later bool) (account.Post, bool) {
 	return v.postOf(p, client.KeyOf(p.ID)), true
 }
 
-// repo is the state of the account's repository, and a client of its PDS. One that has moved is looked
-// for once more.
+// repo returns the state of the account's repository, and a client of its PDS. If the known PDS
+// does not have the repository, repo looks once for a new one.
 func (v *API) repo(ctx context.Context) (*client.Client, client.Repo, error) {
 	known := v.State.PDS != ""
 	if !known {
@@ -299,7 +302,7 @@ func (v *API) repo(ctx context.Context) (*client.Client, client.Repo, error) {
 		return v.repo(ctx)
 	}
 	var f *service.Fault
-	// it may have moved: the next visit looks
+	// it may have moved: the next visit locates it again
 	if errors.As(err, &f) && f.Word == service.Unreachable && f.Err != nil && !errors.Is(f.Err, calls.ErrEnough) &&
 		!calls.IsWait(f.Err) {
 		v.State.PDS = ""
@@ -307,7 +310,7 @@ func (v *API) repo(ctx context.Context) (*client.Client, client.Repo, error) {
 	return pds, repo, err
 }
 
-// locate finds out which server has the account's records.
+// locate finds the server that has the account's records.
 func (v *API) locate(ctx context.Context) error {
 	address, _, err := client.DocumentAddress(v.did(), v.o.Directory)
 	if err != nil {
@@ -320,7 +323,8 @@ func (v *API) locate(ctx context.Context) error {
 	who, err := c.Document(ctx, v.did())
 	if err != nil {
 		var f *service.Fault
-		if errors.As(err, &f) && f.Word == service.Gone { // the profile says whether the account is
+		// only the profile says whether the account exists
+		if errors.As(err, &f) && f.Word == service.Gone {
 			f.Word = service.Refused
 		}
 		return err
@@ -333,7 +337,8 @@ func (v *API) locate(ctx context.Context) error {
 	return nil
 }
 
-// secure says of an address that a document names whether it may be asked: by https, or on this machine.
+// secure reports whether an address that a document names may be asked: by https, or on this
+// machine.
 func secure(at string) bool {
 	u, err := url.Parse(at)
 	if err != nil || u.Hostname() == "" {

@@ -1,2 +1,3 @@
-// Package bluesky is how package social asks AT Protocol: what its client says, in the words of package account.
+// Package bluesky is package social's adapter to the AT Protocol: it converts the client's answers
+// to the types of package account.
 package bluesky

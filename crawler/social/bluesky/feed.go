@@ -10,20 +10,20 @@ import (
 	"github.com/echo-node/echo-node/crawler/social/account"
 )
 
-// feed is what account.Feeds of this service share.
+// feed has what the account.Feeds of this service share.
 type feed struct {
 	*client.Timeline
 	v    *API
 	mark *service.Mark
 }
 
-// Kept is of account.Feed.
+// Kept implements account.Feed.
 func (f *feed) Kept() *service.Mark { return f.mark }
 
-// Empty is of account.Feed: of each post it is said what became of it.
+// Empty implements account.Feed. The service says of each post what became of it.
 func (f *feed) Empty() bool { return false }
 
-// page reads the next page; id is what the Mark calls a post.
+// page reads the next page. id returns the id of a post in the Mark.
 func (f *feed) page(ctx context.Context, id func(client.Post) string) (out []account.Post, err error) {
 	b, err := f.Next(ctx)
 	for _, p := range b.Posts {
@@ -37,32 +37,32 @@ func (f *feed) page(ctx context.Context, id func(client.Post) string) (out []acc
 	return out, err
 }
 
-// records are those of one collection of a repository.
+// records is the feed of one collection of a repository.
 type records struct {
 	feed
 	pds        *client.Client
 	collection string
 }
 
-// Page is of account.Feed.
+// Page implements account.Feed.
 func (f *records) Page(ctx context.Context) ([]account.Post, error) {
 	return f.page(ctx, func(p client.Post) string { return client.KeyOf(p.ID) })
 }
 
-// One is of account.Feed.
+// One implements account.Feed.
 func (f *records) One(ctx context.Context, id string) ([]account.Post, error) {
 	return f.v.recordAt(ctx, f.pds, f.URI(id))
 }
 
-// URI is of account.Feed.
+// URI implements account.Feed.
 func (f *records) URI(id string) string {
 	return client.URI{DID: f.v.did(), Collection: f.collection, Key: id}.String()
 }
 
-// search is what a search finds, as the AppView has it.
+// search is the feed of a search at the AppView.
 type search struct{ feed }
 
-// searched is the feed of what a search Key asks for; #word is a hashtag.
+// searched returns the feed for the text of a search Key. #word is a hashtag.
 func searched(query string) client.Feed {
 	if tag, ok := strings.CutPrefix(query, "#"); ok && !strings.ContainsAny(tag, " #") {
 		return client.Tagged(tag)
@@ -70,15 +70,15 @@ func searched(query string) client.Feed {
 	return client.Search(query)
 }
 
-// Page is of account.Feed.
+// Page implements account.Feed.
 func (f *search) Page(ctx context.Context) ([]account.Post, error) {
 	return f.page(ctx, func(p client.Post) string { return p.ID })
 }
 
-// One is of account.Feed.
+// One implements account.Feed.
 func (f *search) One(ctx context.Context, uri string) ([]account.Post, error) {
 	return f.v.found(ctx, uri)
 }
 
-// URI is of account.Feed.
+// URI implements account.Feed.
 func (f *search) URI(id string) string { return id }

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// postOf is a post as account has it, which its feed's Mark calls id.
+// postOf converts a post to the type of package account. id is its id in the Mark of its feed.
 func (v *API) postOf(p client.Post, id string) account.Post {
 	out := account.Post{ID: id, By: writerOf(p.Author)}
 	r := &out.Record
@@ -19,7 +19,7 @@ func (v *API) postOf(p client.Post, id string) account.Post {
 	if at, err := client.ParseURI(p.ID); err == nil && at.Collection == client.Posts {
 		r.URL = "https://bsky.app/profile/" + at.DID + "/post/" + at.Key
 	}
-	if p.Author.ID == v.did() { // a record has no names in it
+	if p.Author.ID == v.did() { // a record has no author names in it
 		r.Author, r.Name = v.State.Acct, v.State.Name
 	}
 	r.Text, r.Tags, r.Links, r.Raw, r.Digest = p.Text, p.Tags, p.Links, p.Raw, account.Digest(p.Raw)
@@ -70,7 +70,7 @@ func (v *API) postOf(p client.Post, id string) account.Post {
 	return out
 }
 
-// writerOf is somebody as an answer shows them.
+// writerOf returns an author as an answer shows the author.
 func writerOf(p client.Profile) account.Writer {
 	w := account.Said(account.KeyOf("bluesky:"+p.ID), service.Wishes(p.Name, p.Note))
 	if p.NoUnauthenticated {

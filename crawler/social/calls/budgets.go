@@ -20,19 +20,20 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Names of the rows of a Budgets in the store (Meta): of a snapshot, and of the intent of a call.
+// Prefixes of the store's Meta rows: for a snapshot of a Book, and for the intent of a call.
 const (
 	bookRow = "api.book/"
 	callRow = "api.call/"
 )
 
-// snapEvery is after how many calls a Book is written whole, and the intents before dropped.
+// snapEvery is the number of calls after which a Book is written whole and the earlier intents are
+// deleted.
 const snapEvery = 64
 
-// Budgets are this peer's budgets at the servers that it asks: a budget.Book for each
-// site, kept in the store. Before a call is sent its intent is durable, so whatever a
-// crash leaves open counts as made (I7). They are this peer's, and stay here when a
-// slice is handed over. Safe for concurrent use.
+// Budgets are this peer's rate budgets at the servers that it asks: one budget.Book for each site,
+// in the store. The intent of a call is durable before the call is sent. So a call that a crash
+// interrupts counts as made (I7). The budgets belong to this peer and stay here when a slice moves
+// to another peer. Safe for concurrent use.
 type Budgets struct {
 	store *db.Store
 	o     budget.Options
@@ -42,7 +43,8 @@ type Budgets struct {
 	sites map[partition.Site]*Budget
 }
 
-// NewBudgets opens the budgets of a peer; those of a site are read when it is first asked.
+// NewBudgets opens the rate budgets of a peer. The budget of a site is read when the site is first
+// asked.
 func NewBudgets(s *db.Store, o budget.Options, now func() time.Time) (*Budgets, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -56,26 +58,27 @@ type Budget struct {
 	Site  partition.Site
 	table string
 	Names []string         // of the credentials
-	daily map[string]int64 // microusd that a credential may spend in a UTC day
+	daily map[string]int64 // millionths of a US dollar that a credential may spend in a UTC day
 	paid  map[string]*budget.Paid
 
 	mu      sync.Mutex
 	book    *budget.Book
-	intents []string         // rows of calls that the snapshot in the store does not have
-	limits  map[string]int64 // of the buckets, as the last answer left them
+	intents []string         // rows of calls that the stored snapshot does not include
+	limits  map[string]int64 // limits of the buckets, as the last answer left them
 
-	share  map[string]float64       // what rounds may use now of each limit, as a part of it
-	shared time.Time                // since when it grows
-	wide   map[string]time.Duration // the window of each, the longest that was seen
+	share  map[string]float64       // the part of each limit that rounds may use now
+	shared time.Time                // when share was last increased
+	wide   map[string]time.Duration // the longest window seen of each limit
 
 	classes map[string]budget.Class
 }
 
-// maxBudgets is how many sites a Budgets holds in memory; what else was asked is in the store.
+// maxBudgets is how many sites Budgets holds in memory. All other sites are only in the store.
 const maxBudgets = 4096
 
-// Of is the rate budget of a site with the table of that service, for credentials of those
-// names, "" alone for none, each of which may spend so much in a UTC day.
+// Of returns the rate budget of a site, with the table of that service, for the credentials of
+// those names. The only name "" means no credential. daily is what each credential may spend in a
+// UTC day.
 func (b *Budgets) Of(site partition.Site, service string, names []string, daily map[string]int64) (*Budget, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,7 +91,7 @@ func (b *Budgets) Of(site partition.Site, service string, names []string, daily 
 			return nil, err
 		}
 	}
-	if p != nil { // another table: what was used by the old one counts where a bucket is in both
+	if p != nil { // another table: the use counted so far is kept for buckets that both tables have
 		if err := p.save(); err != nil {
 			return nil, err
 		}
@@ -101,7 +104,7 @@ func (b *Budgets) Of(site partition.Site, service string, names []string, daily 
 	return p, nil
 }
 
-// forget lets go of half of the rate budgets, which are in the store whole.
+// forget saves half of the rate budgets and removes them from memory.
 func (b *Budgets) forget() error {
 	for site, p := range b.sites {
 		if len(b.sites) <= maxBudgets/2 {
@@ -115,7 +118,7 @@ func (b *Budgets) forget() error {
 	return nil
 }
 
-// Close writes what the store does not have whole.
+// Close saves all budgets.
 func (b *Budgets) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +130,7 @@ func (b *Budgets) Close() error {
 	return nil
 }
 
-// Status is the state of the budgets used since the start, in order of site.
+// Status returns the state of the budgets used since the start, in order of site.
 func (b *Budgets) Status() []budget.Status {
 	b.mu.Lock()
 	all := make([]*Budget, 0, len(b.sites))
@@ -145,18 +148,20 @@ func (b *Budgets) Status() []budget.Status {
 	return out
 }
 
-// row is the name of a row of the rate budget: the site and the credential may be longer than a name.
+// row returns the name of a row of the rate budget. It has a hash, as the names of site and
+// credential may be too long.
 func (p *Budget) row(head, credential string) string {
 	sum := sha256.Sum256([]byte(string(p.Site) + "\x00" + credential))
 	return head + hex.EncodeToString(sum[:16])
 }
 
+// call returns the name of the row with the intent of a call.
 func (p *Budget) call(id uint64) string { return fmt.Sprintf("%s/%016x", p.row(callRow, ""), id) }
 
-// ledgers are the parts of the Book that have a snapshot each.
+// ledgers returns the names of the parts of the Book. Each part has its own snapshot.
 func (p *Budget) ledgers() []string { return append([]string{budget.AddressOf}, p.Names...) }
 
-// open makes the Book as the store has it.
+// open restores the Book from the store: its snapshots and the intents written after them.
 func (p *Budget) open() error {
 	now := p.b.now()
 	table, ok := budget.Default(p.table)
@@ -196,7 +201,7 @@ func (p *Budget) open() error {
 	return p.saveLocked()
 }
 
-// priced is a table with so much money for a UTC day, whatever it goes to.
+// priced returns a table in which each bucket of money has the limit daily.
 func priced(t budget.Table, daily int64) budget.Table {
 	t.Buckets = slices.Clone(t.Buckets)
 	for i, s := range t.Buckets {
@@ -213,7 +218,7 @@ func (p *Budget) save() error {
 	return p.saveLocked()
 }
 
-// saveLocked writes the Book whole, and drops the intents that it has.
+// saveLocked writes the Book whole and deletes the intents that the snapshot includes.
 func (p *Budget) saveLocked() error {
 	rows := map[string][]byte{}
 	for _, name := range p.ledgers() {
@@ -233,24 +238,26 @@ func (p *Budget) saveLocked() error {
 	return nil
 }
 
-// Charge is what a call counts as.
+// Charge says what a call costs.
 type Charge struct {
 	Class string
-	Items int64 // things that its answer may have at most, where they are counted
+	Items int64 // the most things that the answer may have, where things are counted
 	Kind  string
-	// Had are the ids of the things that an answer has; ok is false when that cannot be told. nil: not counted.
+	// Had returns the ids of the things in an answer. ok is false when they cannot be read. A nil
+	// Had means that things are not counted.
 	Had func(body []byte) (ids []string, ok bool)
-	// Closes says that a 403 is what too many calls are answered with.
+	// Closes says that the server answers too many calls with status 403.
 	Closes bool
-	Person bool   // a token of an application is refused, however good it is
-	Only   string // the name of the credential that it must carry; "" = of whichever
+	Person bool   // the server refuses tokens of applications for this call, also valid ones
+	Only   string // the name of the credential that the call must carry; "" = any
 }
 
-// ClassRead is what most calls count as, where a look-up counts as any other.
+// ClassRead is the class of most calls. It includes look-ups where these have no class of their
+// own.
 const ClassRead = "read"
 
-// reserve takes one call out of the budget, durably. A *budget.WaitError
-// says when there is room again.
+// reserve takes one call out of the budget and makes this durable. If there is no room, the error
+// is a *budget.WaitError with the time when there is.
 func (p *Budget) reserve(c Charge) (budget.Ticket, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +273,8 @@ func (p *Budget) reserve(c Charge) (budget.Ticket, error) {
 	return t, nil
 }
 
-// Room is when a call of that class may be made at a site, the zero time when that is now, or not known.
+// Room returns when a call of that class may be made at a site. It returns the zero time if that is
+// now, or unknown.
 func (b *Budgets) Room(site partition.Site, class string) time.Time {
 	b.mu.Lock()
 	p := b.sites[site]
@@ -277,15 +285,16 @@ func (b *Budgets) Room(site partition.Site, class string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w, err := p.book.Next(b.now(), class, budget.Ask{Items: 1})
-	// nothing holds it: its time is that of the Book, which may be later than the caller's
+	// nothing delays the call: w.At is the time of the Book, which may be later than the caller's
+	// time
 	if err != nil || w.Bucket == "" {
 		return time.Time{}
 	}
 	return w.At
 }
 
-// settle puts back what came of a call: ids are of the things that came, of which those that were
-// paid for today are not charged again.
+// settle records the result of a call. ids are the things received; those that were paid for
+// already today are not charged again.
 func (p *Budget) settle(t budget.Ticket, a budget.Answer, kind string, ids []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,11 +322,12 @@ func (p *Budget) settle(t budget.Ticket, a budget.Answer, kind string, ids []str
 	return nil
 }
 
-// teach says whether the limits are others than at the last call: what an answer told of them is not lost by a crash.
+// teach reports whether the limits have changed since the last call. If so the Book is saved, so
+// that a crash does not lose what the answer said of them.
 func (p *Budget) teach() bool {
 	limits := map[string]int64{}
 	for _, b := range p.book.Status(p.b.now()).Buckets {
-		if b.Kind != budget.Adaptive { // its pace grows with each call
+		if b.Kind != budget.Adaptive { // the limit of an adaptive bucket changes with each call
 			limits[b.Credential+" "+b.Name] = b.Limit
 		}
 	}
@@ -326,23 +336,25 @@ func (p *Budget) teach() bool {
 	return !maps.Equal(before, limits)
 }
 
-// rejectedFor is how long a credential that its server rejected is not used, where there is another.
+// rejectedFor is how long a credential that its server rejected is not used, if there is another.
 const rejectedFor = time.Hour
 
-// reject has other credentials used than that one, as far as there are, and says whether there are; accept ends that.
+// reject stops the use of that credential for rejectedFor, if there are others. It reports whether
+// there are. accept ends this.
 func (p *Budget) reject(credential string) (others bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.book.Avoid(credential, p.b.now().Add(rejectedFor))
 }
 
+// accept allows the use of a credential again.
 func (p *Budget) accept(credential string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.book.Avoid(credential, time.Time{})
 }
 
-// Ask makes one call with send, which is given the name of the credential.
+// Ask makes one call with send. send gets the name of the credential to use.
 func (p *Budget) Ask(ctx context.Context, c Charge,
 	send func(credential string) (*fetch.Response, error)) (*fetch.Response, error) {
 	t, err := p.reserve(c)
@@ -359,7 +371,7 @@ func (p *Budget) Ask(ctx context.Context, c Charge,
 			var ok bool
 			if ids, ok = c.Had(resp.Body); ok {
 				a.Items = int64(len(ids))
-			} else { // as much as it may have been
+			} else { // unreadable: count the most that it may have had
 				a.Items, ids = c.Items, nil
 			}
 		}
@@ -369,7 +381,7 @@ func (p *Budget) Ask(ctx context.Context, c Charge,
 	return resp, errors.Join(err, p.settle(t, a, c.Kind, ids))
 }
 
-// notSent says of an error of fetch.Client.Get that nothing can have reached the server.
+// notSent reports whether an error of fetch.Client.Get means that nothing reached the server.
 func notSent(err error) bool {
 	var busy *fetch.BusyError
 	var gate *GateError

@@ -1,5 +1,7 @@
-// Package calls makes the API calls of a peer: each within the rate budget of its credential, which is kept in the
-// store, and which takes a call before it is sent. So a crash never overspends (I7).
+// Package calls makes the API calls of a peer, each within the rate budget of its credential. The
+// budget is kept in the store and counts a call before it is sent. So a crash cannot overspend the
+// budget (I7).
 //
-// A credential belongs to this peer: it is in no record, log line, or message to another peer.
+// A credential belongs to this peer. It never appears in a record, a log line, or a message to
+// another peer.
 package calls

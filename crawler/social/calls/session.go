@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Caller is what the fetches of a peer share. Safe for concurrent use.
+// Caller has what all fetches of a peer share. Safe for concurrent use.
 type Caller struct {
 	Budgets *Budgets
 	Tokens  *Tokens
@@ -24,8 +24,8 @@ type Caller struct {
 	Logger  *slog.Logger
 }
 
-// Budget is the rate budget at a site, by that table, of the credentials that there are for it. Its errors are
-// StoreErrors.
+// Budget returns the rate budget of a site, with that table, for the credentials known for the
+// site. Its errors are StoreErrors.
 func (c *Caller) Budget(site partition.Site, table string) (*Budget, error) {
 	names := slices.Sorted(maps.Keys(c.Tokens.At(site)))
 	if len(names) == 0 {
@@ -40,38 +40,39 @@ func (c *Caller) Budget(site partition.Site, table string) (*Budget, error) {
 
 // Found is what a fetch has found so far.
 type Found interface {
-	Full() bool // with one more page it may not fit a commit
+	Full() bool // with one more page it may not fit in one commit
 }
 
-// Session are the calls of one fetch. Not safe for concurrent use.
+// Session makes the calls of one fetch. Not safe for concurrent use.
 type Session struct {
 	c     *Caller
 	task  fetch.Task
 	now   time.Time
 	found Found
-	ended func() // says that the last answer has been read; nil = that was said
+	ended func() // reports that the last answer was read; nil = already reported
 
-	Left     int            // calls that may still be made
-	Only     string         // the name of the credential that the next calls must carry; "" = of whichever
-	Used     string         // of that which the last call carried
-	Asked    partition.Site // whose budget the last call was in
-	Had      bool           // something was fetched, be it by another session
-	Answered bool           // some server answered
-	Reqs     int            // requests made
-	Bytes    int64          // received
-	At       time.Time      // when the site was surely asked last
+	Left  int            // calls that may still be made
+	Only  string         // the name of the credential that the next calls must carry; "" = any
+	Used  string         // the credential of the last call
+	Asked partition.Site // the site of the budget that paid for the last call
+	// an answer with a status below 300 was received; another session may set it, too
+	Had      bool
+	Answered bool      // some server answered
+	Reqs     int       // requests made
+	Bytes    int64     // bytes received
+	At       time.Time // time of the last request that was sent
 }
 
-// Begin begins the calls of a fetch, which began now; most is how many it may make.
+// Begin starts the calls of a fetch that began at now. most is how many calls it may make.
 func (c *Caller) Begin(t fetch.Task, now time.Time, most int, found Found) *Session {
 	return &Session{c: c, task: t, now: now, Left: most, found: found}
 }
 
-// Ours says whether what was asked last is what the site of the Key is called by; a server that keeps the
-// records of some accounts, and is full or down, holds up no others.
+// Ours reports whether the last call went to the site of the Key. A server that only keeps the
+// records of some accounts must not delay others when it is overloaded or down.
 func (s *Session) Ours() bool { return s.Asked == "" || s.Asked == s.task.Due.Key.Site() }
 
-// Reject notes that the token of the last call, which was to a site, is not accepted.
+// Reject notes that a site did not accept the token of the last call.
 func (s *Session) Reject(site partition.Site, said string) {
 	x := Rejected{Site: site, Credential: s.Used, Since: s.now, Said: said}
 	if s.c.Tokens.rejected.add(x) {
@@ -79,15 +80,15 @@ func (s *Session) Reject(site partition.Site, said string) {
 	}
 }
 
-// Within is a Do that asks within the budget of p, with whichever of creds it chooses. of says
-// what a call costs there.
+// Within returns a service.Do that makes its calls within the budget of p. The budget chooses one
+// of creds for each call. of returns the cost of a call.
 func (s *Session) Within(p *Budget, creds map[string]service.Credential, of func(service.Call) Charge) service.Do {
 	return func(ctx context.Context, call service.Call) (*fetch.Response, error) {
 		if s.Left <= 0 || s.found.Full() {
 			return nil, ErrEnough
 		}
 		s.Asked = p.Site
-		if s.ended != nil { // the answer before
+		if s.ended != nil { // report the answer before
 			s.ended()
 			s.ended = nil
 		}
@@ -106,7 +107,8 @@ func (s *Session) Within(p *Budget, creds map[string]service.Credential, of func
 			if resp != nil {
 				s.Bytes += resp.Bytes
 				s.At = resp.Asked
-				done, judging := s.task.Judging(ctx, 0) // answers are bounded by MaxBody
+				// need is 0: MaxBody limits the size of an answer
+				done, judging := s.task.Judging(ctx, 0)
 				if judging != nil {
 					return resp, &GateError{judging}
 				}
@@ -117,7 +119,7 @@ func (s *Session) Within(p *Budget, creds map[string]service.Credential, of func
 		cost := of(call)
 		cost.Only = s.Only
 		resp, err := s.patient(ctx, p, cost, send)
-		for range len(creds) - 1 { // of several tokens one is bad: the others have its share
+		for range len(creds) - 1 { // one of several tokens was rejected: try the others
 			if err != nil || resp.Status != http.StatusUnauthorized || cost.Only != "" || cost.Person ||
 				!p.reject(s.Used) {
 				break
@@ -142,7 +144,7 @@ func (s *Session) Within(p *Budget, creds map[string]service.Credential, of func
 	}
 }
 
-// patient makes one call, and waits for it if that is not for long.
+// patient makes one call. If the budget has room within patience, it waits for that.
 func (s *Session) patient(ctx context.Context, p *Budget, cost Charge,
 	send func(string) (*fetch.Response, error)) (*fetch.Response, error) {
 	resp, err := p.Ask(ctx, cost, send)
@@ -158,11 +160,11 @@ func (s *Session) patient(ctx context.Context, p *Budget, cost Charge,
 	}
 }
 
-// patience is how long a fetch waits for its next call: longer than the even gaps of a
-// server that says nothing of its limits, and no worker is missed for that long.
+// patience is how long a fetch waits for its next call. It is longer than the regular gaps between
+// calls to a server that does not announce its limits. It is short enough to keep a worker busy.
 const patience = 5 * time.Second
 
-// IsWait says whether err is that the budget has no room.
+// IsWait reports whether err says that the budget has no room.
 func IsWait(err error) bool {
 	var wait *budget.WaitError
 	return errors.As(err, &wait)

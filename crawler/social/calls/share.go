@@ -8,15 +8,16 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What calls for old posts may use of a site's limits.
+// Limits on calls for old posts.
 const (
-	// Share is the part of each limit that they may use.
+	// Share is the part of each limit that these calls may use.
 	Share = 0.1
-	// shareWindow is the window of a limit, at least: of some only the server knows it.
+	// shareWindow is the shortest window assumed for a limit: some windows only the server knows.
 	shareWindow = 5 * time.Minute
 )
 
-// Spare is of a site: it is asked before a call of that class for so many things.
+// Spare takes one call of that class for items things out of the share of rounds at a site. It
+// reports whether there was room; the caller asks before it makes the call.
 func (b *Budgets) Spare(site partition.Site, class string, items int64) bool {
 	b.mu.Lock()
 	p := b.sites[site]
@@ -24,8 +25,9 @@ func (b *Budgets) Spare(site partition.Site, class string, items int64) bool {
 	return p != nil && p.spare(class, items)
 }
 
-// spare takes a call out of the share of the rounds: each limit has its own, which grows as time goes by, up to the
-// share of one window, and a call that is larger than what is there is paid back by waiting.
+// spare takes a call out of the share of rounds. Each limit has its own share, which grows with
+// time up to Share of one window. A call may take more than is there: then the share is negative
+// and later calls wait.
 func (p *Budget) spare(class string, items int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,14 +43,15 @@ func (p *Budget) spare(class string, items int64) bool {
 	room := len(buckets) > 0
 	for _, b := range buckets {
 		name := b.Credential + " " + b.Name
-		// a server's may be longer than that of the table
+		// the server's window may be longer than that of the table
 		p.wide[name] = max(p.wide[name], b.Window, b.Full.Sub(now), shareWindow)
 		had, known := p.share[name]
 		if had += Share * min(float64(elapsed)/float64(p.wide[name]), 1); !known || had > Share {
 			had = Share
 		}
 		p.share[name] = had
-		room = room && had > 0 && b.Limit > 0 && (b.Kind == budget.Adaptive || b.Free > b.Limit/4) // new posts go first
+		// new posts go first
+		room = room && had > 0 && b.Limit > 0 && (b.Kind == budget.Adaptive || b.Free > b.Limit/4)
 	}
 	if !room {
 		return false

@@ -7,12 +7,12 @@ import (
 // Size is what Budgets hold in memory.
 type Size struct {
 	Sites   int
-	Intents int // of one site, at most
-	Limits  int // of one site, at most
-	Bytes   int // of the largest snapshot of a Book
+	Intents int // the most of any site
+	Limits  int // the most of any site
+	Bytes   int // size of the largest snapshot of a Book
 }
 
-// Size is how much is held.
+// Size returns how much is in memory.
 func (b *Budgets) Size() (out Size) {
 	b.mu.Lock()
 	all := maps.Clone(b.sites)

@@ -19,39 +19,40 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// saltRow is the name of the row with the salt of sums.
+// saltRow is the name of the row with the salt of token sums.
 const saltRow = "api.salt"
 
 const saltBytes = 16
 
-// sitesRow is the name of the row with the sites that this peer has, or had, tokens for, as JSON.
+// sitesRow is the name of the row with the sites that this peer has or had tokens for, as JSON.
 const sitesRow = "api.tokens"
 
-// maxTokenSites is how many of them are kept beside those that there are tokens for now.
+// maxTokenSites is how many sites of the stored list are kept, beside the sites that have tokens
+// now.
 const maxTokenSites = 4096
 
-// Tokens are the credentials of this peer's operator, by site and name. A Key that is refused for want of a good token
-// waits for a day, and its state says by which tokens it was refused, as a sum with a salt that never leaves this peer.
-// As soon as this peer has its slice and other tokens for its site, it is asked again. Safe for concurrent use once
-// they are open.
+// Tokens are the credentials of this peer's operator, by site and name. A Key that is refused
+// because no token is valid for it waits for a day. Its state has a sum of the refused tokens, with
+// a salt that never leaves this peer. When this peer has the slice of the Key and other tokens for
+// its site, the Key is visited at once. Safe for concurrent use after Open.
 type Tokens struct {
 	store    *db.Store
 	log      *slog.Logger
 	by       map[partition.Site]map[string]service.Credential
 	daily    map[partition.Site]map[string]int64
-	sites    []partition.Site // with tokens, now or once
-	salt     []byte           // of sums of tokens
+	sites    []partition.Site // that have or had tokens
+	salt     []byte           // for the sums of tokens
 	rejected rejections
 }
 
-// NewTokens has no token yet.
+// NewTokens returns Tokens without any token.
 func NewTokens(s *db.Store, log *slog.Logger) *Tokens {
 	return &Tokens{store: s, log: log, by: map[partition.Site]map[string]service.Credential{},
 		daily: map[partition.Site]map[string]int64{}}
 }
 
-// Add adds a token for a site, which may spend daily millionths of a US dollar in a UTC day there, 0 where nothing
-// costs money. Not after Open.
+// Add adds a token for a site. The token may spend daily millionths of a US dollar in a UTC day
+// there; 0 where calls are free. Not to be called after Open.
 func (t *Tokens) Add(at partition.Site, c service.Credential, daily int64) {
 	if t.by[at] == nil {
 		t.by[at], t.daily[at] = map[string]service.Credential{}, map[string]int64{}
@@ -59,20 +60,21 @@ func (t *Tokens) Add(at partition.Site, c service.Credential, daily int64) {
 	t.by[at][c.Name()], t.daily[at][c.Name()] = c, daily
 }
 
-// Open reads what is kept of tokens. Its errors are those of the store.
+// Open reads the salt and the list of sites from the store. Its errors are those of the store.
 func (t *Tokens) Open() error { return t.salted() }
 
-// At are the credentials for a site by name; not to be changed.
+// At returns the credentials for a site by name. The caller must not change the map.
 func (t *Tokens) At(site partition.Site) map[string]service.Credential { return t.by[site] }
 
-// Daily is what each of them may spend in a UTC day, in millionths of a US dollar; not to be changed.
+// Daily returns what each credential may spend in a UTC day, in millionths of a US dollar. The
+// caller must not change the map.
 func (t *Tokens) Daily(site partition.Site) map[string]int64 { return t.daily[site] }
 
-// Sites are those that there are tokens for, or were; not to be changed.
+// Sites returns the sites that have or had tokens. The caller must not change the slice.
 func (t *Tokens) Sites() []partition.Site { return t.sites }
 
-// tokenSites are the sites that there are tokens for, or were: what waited at one of these for another token is asked
-// again also when its only one was taken away.
+// tokenSites reads and updates the list of sites that have or had tokens. A Key that waits for
+// another token is also visited again when the only token of its site was removed.
 func (t *Tokens) tokenSites() error {
 	b, err := t.store.Meta(sitesRow)
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
@@ -88,12 +90,12 @@ func (t *Tokens) tokenSites() error {
 		return nil
 	}
 	if b, err = json.Marshal(t.sites); err != nil {
-		return err // strings are JSON
+		return err // not reached: strings can always be encoded
 	}
 	return t.store.SetMeta(sitesRow, b)
 }
 
-// salted reads the salt, or makes it the first time that there are tokens.
+// salted reads the salt, or creates it when there are tokens for the first time.
 func (t *Tokens) salted() error {
 	if err := t.tokenSites(); err != nil || len(t.sites) == 0 {
 		return err
@@ -111,7 +113,7 @@ func (t *Tokens) salted() error {
 	return t.store.SetMeta(saltRow, t.salt)
 }
 
-// Sum stands for the tokens that there are for a site, "" = none.
+// Sum returns a salted sum of the tokens for a site, "" if there are none.
 func (t *Tokens) Sum(site partition.Site) string {
 	var all []string
 	for _, c := range t.by[site] {
@@ -124,13 +126,13 @@ func (t *Tokens) Sum(site partition.Site) string {
 // Rejected is a token that its server does not accept.
 type Rejected struct {
 	Site       partition.Site
-	Credential string // its name
+	Credential string // the name of the credential
 	Since      time.Time
-	Said       string // by the server, in one line
+	Said       string // the server's answer, in one line
 }
 
-// rejections are the tokens that were rejected and not accepted since. There are as many as tokens at most. Safe for
-// concurrent use.
+// rejections are the tokens that were rejected and not accepted since, at most one entry for each
+// token. Safe for concurrent use.
 type rejections struct {
 	mu  sync.Mutex
 	all []Rejected
@@ -140,7 +142,7 @@ func (r *rejections) index(site partition.Site, name string) int {
 	return slices.IndexFunc(r.all, func(x Rejected) bool { return x.Site == site && x.Credential == name })
 }
 
-// add notes a rejection, and says whether it is the first.
+// add notes a rejection and reports whether it is the first of that token.
 func (r *rejections) add(x Rejected) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +154,7 @@ func (r *rejections) add(x Rejected) bool {
 	return true
 }
 
-// accepted forgets a rejection, and says whether there was one.
+// accepted removes a rejection and reports whether there was one.
 func (r *rejections) accepted(site partition.Site, name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +165,8 @@ func (r *rejections) accepted(site partition.Site, name string) bool {
 	return i >= 0
 }
 
-// Rejected are the tokens that their servers rejected when they were used last, in order of site and name.
+// Rejected returns the tokens that their servers rejected at their last use, in order of site and
+// name.
 func (t *Tokens) Rejected() []Rejected {
 	t.rejected.mu.Lock()
 	defer t.rejected.mu.Unlock()
@@ -174,5 +177,5 @@ func (t *Tokens) Rejected() []Rejected {
 	return out
 }
 
-// NoToken is what a state has for a Sum where there is no token.
+// NoToken is the value that a state has instead of a Sum when there is no token.
 const NoToken = "none"

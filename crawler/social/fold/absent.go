@@ -10,11 +10,12 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// doubtFor is after what time a post that is missing from its place, and yet found, is believed to be there, and an
-// account that shows no posts to have none: some servers take their time over a deletion.
+// doubtFor is the time after which the package decides two doubtful cases. A post that is missing
+// from its feed but still found alone is then kept. An account that shows no posts is then believed
+// to have none. Some servers take their time over a deletion.
 const doubtFor = time.Hour
 
-// Emptied notes whether an account whose posts were read shows none any more, nor claims to have any.
+// Emptied notes whether an account whose posts were read before now shows no post and claims none.
 func (b *Batch) Emptied(f account.Feed) {
 	switch {
 	case b.key.Kind() != partition.KindAccount || !f.Empty() || len(f.Kept().Recent) == 0 || b.State.Claimed > 0:
@@ -24,12 +25,14 @@ func (b *Batch) Emptied(f account.Feed) {
 	}
 }
 
-// Deserted says whether that has been so for long enough: it was left or emptied, and a post that is not found is gone.
+// Deserted reports whether Emptied has held for doubtFor. The account then was left or emptied, and
+// a post that is not found counts as deleted.
 func (b *Batch) Deserted() bool {
 	return !b.State.Empty.IsZero() && b.now.Sub(b.State.Empty) >= doubtFor
 }
 
-// Settled says whether a post that is missing was found for so long that it will be.
+// Settled reports whether a post that is missing from its feed was found alone for at least
+// doubtFor. It notes the first time that this is asked.
 func (b *Batch) Settled(id string) bool {
 	since, ok := b.State.Doubt[id]
 	if !ok {
@@ -41,7 +44,7 @@ func (b *Batch) Settled(id string) bool {
 	return b.now.Sub(since) >= doubtFor
 }
 
-// IsGone makes a tombstone of a kept post.
+// IsGone adds a tombstone for a kept post.
 func (b *Batch) IsGone(p store.Record) {
 	r := b.Tombstone(p.Post, p.ID)
 	r.By = p.By

@@ -14,33 +14,35 @@ import (
 
 // Options say what a Batch notes.
 type Options struct {
-	Grows   bool                   // whom posts and lists lead to is looked at
-	Exclude map[partition.Key]bool // but for these
+	Grows   bool                   // accounts that posts and lists lead to become candidates
+	Exclude map[partition.Key]bool // except these
 	Media   bool                   // the files that posts and profiles name are fetched
 }
 
-// Batch is what one fetch of a Key found, as it grows: its Result, which is committed whole, with where the Key stands
-// after it. Not safe for concurrent use.
+// Batch collects what one fetch of a Key found: its Result and the state of the Key after it. Both
+// are committed in one batch. Not safe for concurrent use.
 type Batch struct {
 	fetch.Result
 	State account.State
 
-	// Apart says that nobody in what is read now is a candidate.
+	// Apart says that no account in what is read now becomes a candidate.
 	Apart bool
-	// Looking are kept posts that are being looked at again, by URI: one that is as it was needs no writing.
-	// nil = none.
+	// Looking has the kept posts that are being looked at again, by URI. A post that has not
+	// changed is not written. nil means that no kept posts are looked at.
 	Looking map[string]*store.Record
-	// Told is when a stream told of what is being taken in; zero = it is read.
+	// Told is when a stream reported the posts that are being taken in; zero means that they were
+	// read.
 	Told   time.Time
-	ToldOf map[string]bool // posts that streams told of, by URI
+	ToldOf map[string]bool // posts that streams reported, by URI
 
 	New   int         // posts that were not known before
-	Older int         // of these, made before the look-up
-	Novel []int       // of Posts, those that were not known before
-	Made  []time.Time // when these were made, of an account
+	Older int         // those of New that were made before the last look-up
+	Novel []int       // indexes in Posts of those that were not known before
+	Made  []time.Time // when the new posts of an account were made
 
-	Wish      string     // that of the account of the Key not to be collected, as its posts say
-	Unwilling []Unwanted // posts that were met and are not to be kept
+	// the wish of the Key's account not to be collected, from the profile beside its posts
+	Wish      string
+	Unwilling []Unwanted // posts that were read and must not be stored
 
 	o      Options
 	key    partition.Key
@@ -49,19 +51,21 @@ type Batch struct {
 	linked map[partition.Key]bool
 }
 
-// New is an empty Batch of a Key of which that is known. url is its server, for people.
+// New returns an empty Batch for a Key with that state. url is the address of its server, for
+// people.
 func New(k partition.Key, now time.Time, url string, st account.State, o Options) *Batch {
 	return &Batch{Result: fetch.Result{Planned: true}, State: st, ToldOf: map[string]bool{}, o: o, key: k, now: now,
 		url: url, linked: map[partition.Key]bool{}}
 }
 
-// Caps of what a fetch may have in hand when it asks once more: with the page that comes it fits one commit.
+// Limits on what a fetch may hold when it asks for one more page: with that page it still fits in
+// one commit.
 const (
 	fullPosts    = store.MaxPosts - 250
 	fullAccounts = store.MaxListAccounts - 2000
 )
 
-// Full is of calls.Found.
+// Full implements calls.Found.
 func (b *Batch) Full() bool {
 	listed := 0
 	for _, l := range b.Lists {
@@ -70,17 +74,18 @@ func (b *Batch) Full() bool {
 	return len(b.Posts) > fullPosts || listed > fullAccounts
 }
 
-// Linked says whether k is led to already, and notes that it is from now on.
+// Linked reports whether k is linked already, and marks it as linked.
 func (b *Batch) Linked(k partition.Key) bool {
 	was := b.linked[k]
 	b.linked[k] = true
 	return was
 }
 
-// Gap adds to the ledger what was not had since the last visit.
+// Gap adds to the ledger that something may be missing since the last visit.
 func (b *Batch) Gap(what, reason string) {
 	from := b.State.Visited
-	if b.State.Looked.After(from) && !b.State.Told.At.IsZero() { // that nothing was new by then is known
+	// the look-up showed that nothing was new until then
+	if b.State.Looked.After(from) && !b.State.Told.At.IsZero() {
 		from = b.State.Looked
 	}
 	if from.IsZero() {
@@ -90,7 +95,7 @@ func (b *Batch) Gap(what, reason string) {
 		Reason: reason, At: b.now})
 }
 
-// Down adds to the ledger that the server was not reached; an outage grows in one row.
+// Down adds to the ledger that the server was not reached. One outage stays one row, which grows.
 func (b *Batch) Down(reason string) {
 	b.Gap(store.GapUnreachable, reason)
 	g := &b.Gaps[len(b.Gaps)-1]
@@ -100,8 +105,8 @@ func (b *Batch) Down(reason string) {
 	b.State.Outage = account.Outage{From: g.From, To: g.To, Reason: reason}
 }
 
-// Reached says in the row of an outage that what was still there has been read since. It is for a visit without a fault
-// that left nothing out.
+// Reached notes in the row of an outage that what is still available has been read since. It has an
+// effect only after a visit without a fault that left nothing out.
 func (b *Batch) Reached() {
 	o := b.State.Outage
 	if o.From.IsZero() || b.Next.State != store.StateDone || !b.State.Visited.Equal(b.now) &&
@@ -109,7 +114,7 @@ func (b *Batch) Reached() {
 		return
 	}
 	b.State.Outage = account.Outage{}
-	if len(b.Gaps) > 0 { // these tell why not all was read
+	if len(b.Gaps) > 0 { // they say why not all was read
 		return
 	}
 	b.Gaps = append(b.Gaps, store.Gap{Source: b.key.Service(), From: o.From, To: o.To,
@@ -117,7 +122,7 @@ func (b *Batch) Reached() {
 		Reason: o.Reason, At: b.now, ReadAt: b.now})
 }
 
-// Candidate notes somebody that a post or a list leads to.
+// Candidate adds an account that a post or a list leads to.
 func (b *Batch) Candidate(k partition.Key, rel string) {
 	if k == "" || k == b.key.Account() || !b.o.Grows || b.State.Outside != "" || b.Apart ||
 		b.o.Exclude[k] || b.linked[k] ||
@@ -128,7 +133,8 @@ func (b *Batch) Candidate(k partition.Key, rel string) {
 	b.Links = append(b.Links, store.Link{Key: k, Rel: rel})
 }
 
-// Missing is for an account that is not found: gone when that is said a second time.
+// Missing handles an account that is not found. The account is gone when its API says so a second
+// time, or after five visits if the API does not say it.
 func (b *Batch) Missing(api bool, err error) {
 	b.State.Lost++
 	b.State.Poll = time.Time{}
@@ -142,14 +148,14 @@ func (b *Batch) Missing(api bool, err error) {
 		Reason: "not found: asked once more"}
 }
 
-// Leave is End for somebody whose posts are not to be read as long as the profile says the same: whenever the account
-// is visited next, be it because a person asks for it, its profile goes first.
+// Leave is End for an account whose posts are not read while its profile stays the same. The next
+// visit reads the profile first, also a visit that a person asks for.
 func (b *Batch) Leave(word, reason string, again time.Duration) {
 	b.End(word, reason, again)
 	b.State.Profiled = time.Time{}
 }
 
-// End ends the visit of an account that is looked at again after that time, 0 = never.
+// End ends the visit of an account that is visited again after that time; 0 = never.
 func (b *Batch) End(word, reason string, again time.Duration) {
 	b.Stop = word
 	b.State.Visited, b.State.Poll = b.now, time.Time{}
@@ -159,7 +165,7 @@ func (b *Batch) End(word, reason string, again time.Duration) {
 	}
 }
 
-// Prune keeps the names of the posts that the marks have.
+// Prune keeps only the names and doubts of posts that the Marks have.
 func (b *Batch) Prune() {
 	keep := map[string]bool{}
 	for _, m := range b.State.Marks() {
@@ -175,12 +181,12 @@ func (b *Batch) Prune() {
 	maps.DeleteFunc(b.State.Doubt, func(id string, _ time.Time) bool { return !keep[id] })
 }
 
-// HidesLists says that the lists of an account are not for us.
+// HidesLists reports whether the lists of an account are not public.
 func HidesLists(rec *store.Record) bool {
 	return slices.Contains(rec.Flags, "hides-lists") || slices.Contains(rec.Flags, "protected")
 }
 
-// ReadLists has the lists of the account read, unless it hides them.
+// ReadLists adds links to the lists of the account, unless it hides them.
 func (b *Batch) ReadLists(rec *store.Record) {
 	if HidesLists(rec) {
 		return

@@ -22,7 +22,8 @@ func post(id string, by account.Writer) account.Post {
 		Raw: []byte("{}")}}
 }
 
-// Of who asks not to be collected nothing is taken in, and what is kept of it is noted to be taken back.
+// If an author asks not to be collected, nothing of them is taken in, and stored posts are noted
+// for removal.
 func TestWhoOptsOutIsNotTakenIn(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -45,7 +46,7 @@ func TestWhoOptsOutIsNotTakenIn(t *testing.T) {
 	}
 }
 
-// Who only asks not to be found is kept without words.
+// Posts of an author who only opts out of search are stored without text.
 func TestWhoIsNotToBeFoundHasNoText(t *testing.T) {
 	b := newBatch()
 	b.Take(post("1", account.Writer{Key: ana, NoIndex: true}))
@@ -62,7 +63,7 @@ func TestWhoIsNotToBeFoundHasNoText(t *testing.T) {
 	}
 }
 
-// A post is taken in as a part of its fetch, and leads to others once.
+// A post becomes a part of its fetch, and leads to each other account once.
 func TestAPostIsTakenIn(t *testing.T) {
 	b := newBatch()
 	p := post("2", account.Writer{Key: rui})
@@ -95,7 +96,7 @@ func TestAPostIsTakenIn(t *testing.T) {
 	}
 }
 
-// A list that is read to judge by makes nobody a candidate.
+// A list that is read to judge an account makes no candidates.
 func TestApartNobodyIsACandidate(t *testing.T) {
 	b := newBatch()
 	b.Apart = true
@@ -108,7 +109,7 @@ func TestApartNobodyIsACandidate(t *testing.T) {
 	}
 }
 
-// The row of an outage grows, and says when what was there has been read.
+// The row of an outage grows, and says when the missed posts have been read.
 func TestAnOutageIsOneRow(t *testing.T) {
 	b := newBatch()
 	b.Down("no answer")
@@ -124,7 +125,7 @@ func TestAnOutageIsOneRow(t *testing.T) {
 	}
 }
 
-// An account is gone when that is said a second time by its API.
+// An account is gone when its API says so a second time.
 func TestMissingTwiceIsGone(t *testing.T) {
 	b := newBatch()
 	no := errors.New("no such account")

@@ -6,8 +6,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/service"
 )
 
-// Unsaid makes a tombstone of a post that a stream says was deleted, when it is kept. id is what the Mark calls it: a
-// reading need not miss it any more.
+// Unsaid adds a tombstone for a kept post that a stream reports as deleted. id is its id in the
+// Mark. Unsaid removes it there, so that no reading finds it missing.
 func (b *Batch) Unsaid(uri, id string) {
 	r := b.Tombstone(uri, id)
 	r.FetchedAt = b.Told

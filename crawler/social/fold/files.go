@@ -7,10 +7,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// placeholder is what Mastodon shows of who has no picture: the same file for all.
+// placeholder is the end of the URL of Mastodon's picture for accounts without a picture. It is the
+// same file for all.
 const placeholder = "/missing.png"
 
-// Files asks for the files that the profile and the posts of this visit name.
+// Files adds links to the files that the profile and the posts of this visit name.
 func (b *Batch) Files() {
 	k := b.key
 	if !b.o.Media || k.Kind() != partition.KindAccount || b.State.Outside != "" {

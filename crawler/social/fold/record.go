@@ -8,14 +8,14 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// NewRecord is a Record of this Key and this fetch.
+// NewRecord returns a Record of this Key and this fetch.
 func (b *Batch) NewRecord(kind string) *store.Record {
 	r := &store.Record{}
 	b.head(r, kind)
 	return r
 }
 
-// Profile makes r the record of the account of this Key: what it has of its own stays.
+// Profile makes r the record of the Key's account. A URL that r already has stays.
 func (b *Batch) Profile(r *store.Record) {
 	if r == nil {
 		return
@@ -27,13 +27,13 @@ func (b *Batch) Profile(r *store.Record) {
 	}
 }
 
-// head fills in what all records of this fetch have.
+// head sets the fields that all records of this fetch share.
 func (b *Batch) head(r *store.Record, kind string) {
 	r.V, r.Key, r.Kind, r.FetchedAt = store.RecordVersion, b.key, kind, b.now
 	r.Source, r.Status, r.URL = b.key.Service(), http.StatusOK, b.url
 }
 
-// Take takes in posts, each only if it may be kept.
+// Take adds those of posts that may be stored.
 func (b *Batch) Take(posts ...account.Post) {
 	for i := range posts {
 		if p := &posts[i]; b.may(p) && !p.Same {
@@ -42,7 +42,7 @@ func (b *Batch) Take(posts ...account.Post) {
 	}
 }
 
-// take takes in a post that may be kept.
+// take adds a post that may be stored.
 func (b *Batch) take(p *account.Post) {
 	r, url := p.Record, p.Record.URL
 	b.head(&r, store.KindPost)
@@ -62,11 +62,11 @@ func (b *Batch) take(p *account.Post) {
 	r.NoIndex = p.By.NoIndex || b.State.NoIndex && b.key.Kind() == partition.KindAccount
 	bared(&r, p.Boosted.NoIndex || p.Quoted.NoIndex || p.Quoted.Wish() != "")
 	switch {
-	case b.Looking != nil: // what is as it was needs no writing
+	case b.Looking != nil: // an unchanged post is not written
 		if had := b.Looking[r.Post]; had == nil || !had.Says(&r) {
 			b.Posts = append(b.Posts, r)
 		}
-	case !b.Told.IsZero(): // by a stream: a reading has it in its place
+	case !b.Told.IsZero(): // from a stream: the Mark is left to the next reading
 		r.FetchedAt = b.Told
 		b.ToldOf[r.Post] = true
 		b.Posts = append(b.Posts, r)
@@ -75,7 +75,7 @@ func (b *Batch) take(p *account.Post) {
 	}
 }
 
-// read takes in a post of a reading, which the Mark calls id.
+// read adds a post from a reading. id is its id in the Mark.
 func (b *Batch) read(id string, r store.Record) {
 	st := &b.State
 	if st.Names == nil {
@@ -100,12 +100,12 @@ func (b *Batch) read(id string, r store.Record) {
 	b.Posts = append(b.Posts, r)
 }
 
-// Tombstone is a post that its server says is not there any more.
+// Tombstone returns the record of a post that its server no longer has.
 func (b *Batch) Tombstone(uri, id string) store.Record {
 	r := b.NewRecord(store.KindPost)
 	r.Post, r.ID, r.Deleted, r.Status, r.Reason = uri, id, true, http.StatusNotFound,
 		"the server does not have it any more"
-	if r.Key.Service() == "bluesky" { // the URI names it, whatever its version
+	if r.Key.Service() == "bluesky" { // the URI identifies the post in all its versions
 		r.ID = ""
 	}
 	return *r

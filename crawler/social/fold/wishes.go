@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// may says whether a post may be kept, by the profiles that came with it just now; one that is kept and may not be is
-// taken back.
+// may reports whether a post may be stored, by the profiles that came with it. If it may not, may
+// notes that a stored copy becomes a tombstone.
 func (b *Batch) may(p *account.Post) bool {
 	if p.Closed {
 		b.Unwilling = append(b.Unwilling, Unwanted{p.Record.Post, p.ID, "it is not for everybody"})
@@ -27,14 +27,14 @@ func (b *Batch) may(p *account.Post) bool {
 	return true
 }
 
-// bared takes out of a post what is not to be kept of it. bare: the source's own object has words of somebody who does
-// not want them kept.
+// bared removes from a post what must not be stored. bare says that the server's own object has
+// texts of another author who opts out.
 func bared(d *store.Record, bare bool) {
 	if d.NoIndex || bare {
 		d.Raw = nil
 	}
 	switch {
-	case bare && d.BoostOf != "": // what a server shows of a boost is what was boosted
+	case bare && d.BoostOf != "": // the text a server shows for a boost is the boosted text
 		d.Text, d.Warning, d.Choices, d.Media, d.Links = "", "", nil, nil, nil
 	case d.NoIndex:
 		d.Text, d.Warning, d.Choices = "", "", nil
@@ -44,10 +44,10 @@ func bared(d *store.Record, bare bool) {
 	}
 }
 
-// Unwanted is a post that is not to be kept, and why not: what is kept of it is taken back.
+// Unwanted is a post that must not be stored, and why. A stored copy becomes a tombstone.
 type Unwanted struct{ URI, ID, Why string }
 
-// unwanted notes a post that was met and is not to be kept, as who wrote it says wish.
+// unwanted notes a post that must not be stored because its author's profile has that wish.
 func (b *Batch) unwanted(p *account.Post, w account.Writer, wish string) {
 	b.Unwilling = append(b.Unwilling, Unwanted{p.Record.Post, p.ID, "its author's profile says " + wish})
 	b.Stop = "opted-out"
@@ -58,10 +58,11 @@ func (b *Batch) unwanted(p *account.Post, w account.Writer, wish string) {
 	b.shun(w.Key, wish)
 }
 
-// mostShunned is how many shunned people are remembered for a Key.
+// mostShunned is how many shunned accounts are remembered for a Key.
 const mostShunned = 128
 
-// shun has all that is kept under this Key of k taken back. Who was met before costs nothing more.
+// shun notes that all stored texts of k under this Key become tombstones. An account that is
+// already noted costs nothing more.
 func (b *Batch) shun(k partition.Key, wish string) {
 	if k == "" || slices.ContainsFunc(b.State.Shunned, func(s account.Shunned) bool { return s.Key == k }) {
 		return
@@ -73,7 +74,8 @@ func (b *Batch) shun(k partition.Key, wish string) {
 	b.State.Shunned = append(b.State.Shunned, account.Shunned{Key: k, Wish: wish})
 }
 
-// Shuns says why a kept post is not to be kept any more, "" = it is. Under the Key of an account all is its own.
+// Shuns returns why a stored post must be removed, "" if it may stay. All posts under the Key of an
+// account count as its own.
 func (b *Batch) Shuns(r *store.Record) string {
 	by := cmp.Or(r.By, r.Key)
 	for _, s := range b.State.Shunned {
@@ -84,7 +86,8 @@ func (b *Batch) Shuns(r *store.Record) string {
 	return ""
 }
 
-// TakeBack makes a tombstone of a post that its server may well have.
+// TakeBack adds a tombstone for a post that must not be stored although its server may still have
+// it.
 func (b *Batch) TakeBack(u Unwanted) {
 	b.Posts = slices.DeleteFunc(b.Posts, func(r store.Record) bool { return r.Post == u.URI })
 	r := b.Tombstone(u.URI, u.ID)
@@ -93,13 +96,13 @@ func (b *Batch) TakeBack(u Unwanted) {
 	delete(b.State.Names, u.ID)
 }
 
-// OptOut ends the visit of an account that says wish: of what it said nothing stays. rec is its record, nil = there is
-// none.
+// OptOut ends the visit of an account whose profile says wish. None of its texts stay. rec is its
+// record, nil if there is none.
 func (b *Batch) OptOut(rec *store.Record, wish string) {
 	b.Gap(store.GapSkipped, "the profile says "+wish)
 	if rec != nil {
 		rec.Text, rec.Raw, rec.Fields, rec.Declared, rec.Media = "", nil, nil, nil, nil
-		rec.NoArchive = true // and what was kept of its files goes
+		rec.NoArchive = true // its stored files are removed, too
 		if !slices.Contains(rec.Flags, wish) {
 			rec.Flags = append(slices.Clone(rec.Flags), wish)
 			slices.Sort(rec.Flags)
@@ -107,7 +110,7 @@ func (b *Batch) OptOut(rec *store.Record, wish string) {
 		b.Record = rec
 	}
 	b.Posts, b.Novel = nil, nil
-	for _, m := range b.State.Marks() { // should it change its mind, all is read anew
+	for _, m := range b.State.Marks() { // if the account changes its mind, all is read again
 		*m = service.Mark{}
 	}
 	b.State.Told, b.State.Rev, b.State.Names, b.State.Doubt, b.State.Langs = account.Told{}, "", nil, nil, nil

@@ -1,3 +1,4 @@
-// Package follow says whom to follow: by the rules of the operator, by the judge of a community on what this peer knows
-// of somebody, and by what persons said, which goes before all that. It gives verdicts, and asks no server.
+// Package follow decides which accounts are followed. It uses the operator's rules and the
+// community's judge, who sees what this peer knows of an account. A human override takes precedence
+// over both. The package gives verdicts and makes no requests.
 package follow

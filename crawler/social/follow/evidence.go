@@ -13,22 +13,24 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// What a verdict is looked for in, at most.
+// Limits on the evidence for a verdict.
 const (
-	askedPosts    = 60   // that are read of who cannot be decided on
-	scannedPosts  = 2000 // kept posts, of which the newest count
-	mostNeighbour = 500  // accounts of a list, and accounts mentioned, whose verdict is looked up
-	grownFromList = 2000 // candidates of a list that was read before its account was found to belong
+	askedPosts    = 60   // posts read of an undecided account
+	scannedPosts  = 2000 // kept posts that are scanned, of which the newest count
+	mostNeighbour = 500  // accounts of a list, and mentioned accounts, whose verdict is looked up
+	// candidates from a list that was read before its account was found to belong
+	grownFromList = 2000
 )
 
-// Known reads from the store of this peer what a verdict is given on. Its errors are those of the store.
+// Known collects the evidence for a verdict from the store of this peer. Its errors are those of
+// the store.
 type Known struct {
 	Store *db.Store
 	Rules *Rules
 }
 
-// Person gathers what this peer knows of the account that is due: rec is its profile, langs are the languages that its
-// posts declare, and read are posts of it that the store does not have yet.
+// Person collects what this peer knows of the account that is due. rec is its profile, langs are
+// the languages its posts declare, and read are its posts that are not in the store yet.
 func (n Known) Person(d store.Due, rec *store.Record, langs map[string]int, read []store.Record) (Person, error) {
 	k := d.Key
 	p := Person{Key: k, Seed: n.Rules.Seeded(d), Profile: rec, Langs: langs}
@@ -82,8 +84,8 @@ func (n Known) Person(d store.Due, rec *store.Record, langs map[string]int, read
 	return p, err
 }
 
-// neighbours counts the verdicts, as far as they are in this peer's store, of whom an account follows,
-// who follows it, whom it mentions, and who led here.
+// neighbours counts the verdicts, as far as this peer's store has them, on four groups of accounts:
+// those that the account follows, its followers, those it mentions, and the account that led to it.
 func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partition.Key]bool) (e community.Edges,
 	err error) {
 	count := func(c *community.Counts, k partition.Key) error {
@@ -122,7 +124,7 @@ func (n Known) neighbours(sl partition.Slice, d store.Due, mentions map[partitio
 	return e, err
 }
 
-// verdictOf is the word of the verdict on an account, "" when none is known here.
+// verdictOf returns the word of the verdict on an account, "" if this peer knows none.
 func (n Known) verdictOf(k partition.Key) (string, error) {
 	r, err := n.Store.Archive.Record(k)
 	if errors.Is(err, store.ErrNotExist) {
@@ -131,8 +133,8 @@ func (n Known) verdictOf(k partition.Key) (string, error) {
 	return r.VerdictWord(), err
 }
 
-// Followed says whether whom a list of an account names are candidates: not where the list was read to
-// judge the account by.
+// Followed reports whether the accounts in a list of account k become candidates. They do not if
+// the list was read only to judge k.
 func (n Known) Followed(k partition.Key) (bool, error) {
 	word, err := n.verdictOf(k)
 	if err != nil {

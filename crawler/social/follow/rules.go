@@ -12,47 +12,49 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Scope is who is followed.
+// Scope says which accounts are followed.
 type Scope string
 
 // The scopes.
 const (
-	Seeds     Scope = "seeds"     // whom a person named, nobody else
-	Community Scope = "community" // and whom the Rules find to belong
-	Everybody Scope = "all"       // and whoever they lead to
+	Seeds     Scope = "seeds"     // only accounts named by a person
+	Community Scope = "community" // and accounts that the Rules find to belong
+	Everybody Scope = "all"       // and all accounts that those lead to
 )
 
-// Person is what a verdict is given on.
+// Person is the evidence on one account.
 type Person struct {
 	Key     partition.Key
 	Seed    bool // a person named it
 	Profile *store.Record
 	// Langs counts the languages that the posts read so far declare.
 	Langs map[string]int
-	Texts []string // that it wrote, the newest first; as many as a judge looks at
+	Texts []string // texts that it wrote, the newest first, at most community.MaxTexts
 	Edges community.Edges
 }
 
-// Rules say who belongs. A person's list goes before every other evidence.
+// Rules decide who belongs to the community. The lists Include and Exclude take precedence over all
+// other evidence.
 type Rules struct {
 	Follow  Scope // default Seeds
 	Include map[partition.Key]bool
 	Exclude map[partition.Key]bool
-	// Countries (ISO 3166-1 alpha-2, upper case) and Langs (BCP 47) are what the community is known by;
-	// either may be empty.
+	// Countries (ISO 3166-1 alpha-2, upper case) and Langs (BCP 47) describe the community. Either
+	// may be empty.
 	Countries []string
 	Langs     []string
-	// Country is the country of a place as people write it, "" when it cannot be told. nil = no place counts.
+	// Country returns the country of a place as people write it, "" if it cannot tell. If it is
+	// nil, places are no evidence.
 	Country func(text string) string
-	// Judge weighs all that this peer knows of somebody in place of the declared places and languages:
-	// community.Judge.Judge. nil = those.
+	// Judge replaces the test of declared places and languages. It weighs all that this peer knows
+	// of an account: community.Judge.Judge. If it is nil, that test is used.
 	Judge func(community.Profile, []string, community.Edges) community.Verdict
-	// Community names what the rules hold people against, with its version. What was judged
-	// by another is judged again.
+	// Community names the community that is judged for, with its version. A verdict for another
+	// version is given again.
 	Community string
 }
 
-// Validate reports the first fault of r.
+// Validate returns the first error in r.
 func (r *Rules) Validate() error {
 	switch r.Follow {
 	case "", Seeds, Community, Everybody:
@@ -70,15 +72,15 @@ func (r *Rules) Validate() error {
 	return nil
 }
 
-// Grows says whether who is found is looked at.
+// Grows reports whether accounts that posts and lists lead to are looked at.
 func (r *Rules) Grows() bool { return r.Follow == Community || r.Follow == Everybody }
 
-// known says whether there is a community to belong to.
+// known reports whether r describes a community.
 func (r *Rules) known() bool {
 	return r.Judge != nil || len(r.Countries)+len(r.Langs)+len(r.Include)+len(r.Exclude) > 0
 }
 
-// verdict is whether p belongs.
+// verdict decides whether p belongs.
 func (r *Rules) verdict(p Person) community.Verdict {
 	switch {
 	case r.Exclude[p.Key]:
@@ -96,8 +98,8 @@ func (r *Rules) verdict(p Person) community.Verdict {
 	return r.declared(p)
 }
 
-// follows says whether somebody with that verdict is followed, in, is not, out, or may be, undecided.
-// overruled: it is a person's word.
+// follows decides whether an account with that verdict is followed: in, out, or undecided (perhaps
+// later). overruled says that the verdict is a human override.
 func (r *Rules) follows(v community.Verdict, p Person, overruled bool) string {
 	switch {
 	case r.Exclude[p.Key], r.Include[p.Key], overruled:
@@ -110,11 +112,11 @@ func (r *Rules) follows(v community.Verdict, p Person, overruled bool) string {
 	return v.Verdict
 }
 
-// leastPosts is how many posts with a language are evidence.
+// leastPosts is how many posts that declare a language make it evidence.
 const leastPosts = 10
 
-// declared judges by what p says of itself. Two tests, is and is not, as in TwitterEcho: one
-// positive decides, both or none leave it open.
+// declared judges p by what p declares of itself. As in TwitterEcho there are two tests, "is" and
+// "is not". If only one is positive, it decides; otherwise the result is undecided.
 func (r *Rules) declared(p Person) community.Verdict {
 	v := community.Verdict{Verdict: community.IsUndecided, Score: 0.5, Evidence: []community.Evidence{}}
 	is, isNot := false, false
@@ -159,18 +161,20 @@ func (r *Rules) declared(p Person) community.Verdict {
 	return v
 }
 
+// sameLanguage compares the base languages only: pt-BR is the same as pt.
 func sameLanguage(want, have string) bool {
 	base, _, _ := strings.Cut(strings.ToLower(have), "-")
 	w, _, _ := strings.Cut(strings.ToLower(want), "-")
 	return base == w
 }
 
-// Seeded says that a person named the account that is due, by its Key or by its name, or one that moved there.
+// Seeded reports whether a person named the account that is due, by its Key or by its name, or
+// named an account that moved there.
 func (r *Rules) Seeded(d store.Due) bool {
 	return d.Depth == 0 || d.Referrer.Kind() == partition.KindName || r.movedHere(d)
 }
 
-// movedHere says that somebody who was followed moved to the account that is due.
+// movedHere reports whether a followed account moved to the account that is due.
 func (r *Rules) movedHere(d store.Due) bool {
 	return d.Depth == 1 && d.Referrer.Kind() == partition.KindAccount && !r.Grows()
 }

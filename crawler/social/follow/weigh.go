@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// said is what p says of itself, in the words of package community.
+// said converts what p declares of itself to the types of package community.
 func (p Person) said() community.Profile {
 	r := p.Profile
 	out := community.Profile{ID: string(p.Key), Name: r.Title, Handle: r.Author, Bio: r.Text, Lang: r.Lang, URL: r.URL,
@@ -24,7 +24,8 @@ func (p Person) said() community.Profile {
 		out.Fields = append(out.Fields, community.Field{Name: f.Name, Value: f.Value})
 	}
 	for _, l := range r.Links {
-		if u := l.Key.URL(); u != "" { // where it leads tells more than which server the account is at
+		// the target of a link is better evidence than the account's own server
+		if u := l.Key.URL(); u != "" {
 			out.URL = u
 			break
 		}
@@ -38,7 +39,7 @@ func (p Person) said() community.Profile {
 	return out
 }
 
-// sum is of all that a verdict is given on.
+// sum returns a hash of all evidence for a verdict.
 func (p Person) sum(community string) (uint64, error) {
 	b, err := json.Marshal([]any{community, p.Seed, p.said(), p.Texts, p.Edges, p.Langs})
 	h := fnv.New64a()
@@ -46,13 +47,14 @@ func (p Person) sum(community string) (uint64, error) {
 	return h.Sum64(), err
 }
 
-// Weigh is the verdict on p as its record is to have it, and says where the account stands. had is the record that is
-// kept, nil = none; overrides are what persons said, in order. What was judged on the same (j) is not judged again.
+// Weigh returns the verdict on p for its record, and whether the account is followed: in, out, or
+// undecided. had is the stored record, nil if there is none. overrides are the human overrides, in
+// order. If the hash in j shows that the evidence has not changed, the judge is not called again.
 func (r *Rules) Weigh(p Person, had *store.Record, overrides []store.Override, j *account.Judged,
 	now time.Time) (of *store.Verdict, stands string, err error) {
 	sum, err := p.sum(r.Community)
 	if err != nil {
-		return nil, "", err // strings and numbers are JSON
+		return nil, "", err // not reached: strings and numbers can be encoded
 	}
 	var verdict community.Verdict
 	at := now
@@ -81,7 +83,7 @@ func (r *Rules) Weigh(p Person, had *store.Record, overrides []store.Override, j
 	return of, r.follows(verdict, p, true), nil
 }
 
-// LastSaid is when a person said something last.
+// LastSaid returns the time of the last human override.
 func LastSaid(all []store.Override) time.Time {
 	if len(all) == 0 {
 		return time.Time{}
@@ -89,7 +91,7 @@ func LastSaid(all []store.Override) time.Time {
 	return all[len(all)-1].At
 }
 
-// kept is a judge's verdict as it is stored.
+// kept converts a judge's verdict to the stored form.
 func kept(v community.Verdict, community string, at time.Time) *store.Verdict {
 	out := &store.Verdict{V: store.VerdictVersion, Verdict: v.Verdict, Score: v.Score, By: community, At: at}
 	for _, e := range v.Evidence {
@@ -98,7 +100,7 @@ func kept(v community.Verdict, community string, at time.Time) *store.Verdict {
 	return out
 }
 
-// ofJudge is what the judge alone says in a stored verdict.
+// ofJudge returns the judge's own part of a stored verdict, without the override.
 func ofJudge(v *store.Verdict) community.Verdict {
 	out := community.Verdict{Verdict: v.Verdict, Score: v.Score, Evidence: []community.Evidence{}}
 	said := v.Evidence
@@ -114,7 +116,8 @@ func ofJudge(v *store.Verdict) community.Verdict {
 	return out
 }
 
-// Overruled is a judge's verdict on k, nil = there is none, after what persons said.
+// Overruled applies the last human override to the judge's verdict v on k. v is nil if there is
+// none.
 func Overruled(k partition.Key, v *store.Verdict, all []store.Override) *store.Verdict {
 	if len(all) == 0 || all[len(all)-1].Verdict == "" {
 		return v
@@ -122,7 +125,7 @@ func Overruled(k partition.Key, v *store.Verdict, all []store.Override) *store.V
 	var o community.Overrides
 	last := all[len(all)-1]
 	if o.Add(community.Override{ID: string(k), Verdict: last.Verdict, By: last.By, Why: last.Why, At: last.At}) != nil {
-		return v // the store has checked it
+		return v // not reached: the store has validated it
 	}
 	judge := community.Verdict{Verdict: community.IsUndecided, Score: 0.5}
 	out := &store.Verdict{At: last.At}
@@ -136,10 +139,10 @@ func Overruled(k partition.Key, v *store.Verdict, all []store.Override) *store.V
 	return ruled
 }
 
-// Overrule puts what persons said of an account, in order, into its record.
+// Overrule applies the human overrides of an account, in order, to its record.
 func Overrule(r *store.Record, all []store.Override) {
 	v := r.Verdict
-	if v != nil && v.Override != nil { // back to what the judge said
+	if v != nil && v.Override != nil { // restore the judge's verdict first
 		if v.Judged == nil {
 			v = nil
 		} else {
@@ -149,7 +152,7 @@ func Overrule(r *store.Record, all []store.Override) {
 	r.Verdict = Overruled(r.Key, v, all)
 }
 
-// Mistakes is how the judge stands against persons' words, of records that have both.
+// Mistakes compares the judge with the human overrides, over the records that have both.
 func Mistakes(records []store.Record) community.Report {
 	var o community.Overrides
 	judged := map[string]community.Verdict{}

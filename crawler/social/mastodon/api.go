@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// API is the account.API of a Mastodon-compatible server: that of the Key's host.
+// API is the account.API of a Mastodon-compatible server, the host of the Key.
 type API struct {
 	account.Visit
 	calls   *calls.Caller
@@ -26,15 +26,15 @@ type API struct {
 	c       *client.Client
 }
 
-// maxCalls is the most that finding out what a server is may ask.
+// maxCalls is the most calls that a probe of a server may make.
 const maxCalls = 20
 
-// New is the API of one visit, which calls by session.
+// New returns the API of one visit, which makes its calls with session.
 func New(v account.Visit, c *calls.Caller, session *calls.Session, servers *Servers) *API {
 	return &API{Visit: v, calls: c, session: session, servers: servers, host: string(v.Key.Site())[len("mastodon:"):]}
 }
 
-// Enter is of account.API.
+// Enter implements account.API. It probes the server if that is due.
 func (v *API) Enter(ctx context.Context) error {
 	info, known, err := v.servers.Get(v.host, v.Now)
 	if err != nil {
@@ -51,7 +51,7 @@ func (v *API) Enter(ctx context.Context) error {
 		sample = string(a)[len("mastodon:"):]
 	}
 	left := v.session.Left
-	v.session.Left = maxCalls // of a probe; they are not of the work
+	v.session.Left = maxCalls // calls of a probe do not count as calls of the fetch
 	info, err = v.c.Resume(ctx, sample, info)
 	v.session.Left = left
 	if err != nil {
@@ -63,7 +63,7 @@ func (v *API) Enter(ctx context.Context) error {
 	return v.open(info)
 }
 
-// open makes the client for a server that is what info says.
+// open creates the client for a server with that info.
 func (v *API) open(info client.Server) error {
 	v.server = info
 	site := v.Key.Site()
@@ -87,7 +87,7 @@ func (v *API) open(info client.Server) error {
 	return err
 }
 
-// Most is of account.API.
+// Most implements account.API.
 func (v *API) Most() int {
 	if v.server.Batch == service.Obeyed {
 		return client.BatchSize
@@ -95,10 +95,10 @@ func (v *API) Most() int {
 	return 1
 }
 
-// Called is of account.API: by the id, which is known from the second visit on.
+// Called implements account.API. It returns the id, which is known from the second visit on.
 func (*API) Called(_ partition.Key, st *account.State) string { return st.ID }
 
-// Look is of account.API.
+// Look implements account.API.
 func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) {
 	all, _, err := v.c.Accounts(ctx, names)
 	out := map[string]any{}
@@ -108,17 +108,17 @@ func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) 
 	return out, err
 }
 
-// Counts is of account.API. Some servers say 0 of everybody.
+// Counts implements account.API. Some servers claim 0 posts for every account.
 func (v *API) Counts(posts int64) bool { return posts > 0 }
 
-// Class is of account.API.
+// Class implements account.API.
 func (*API) Class() string { return calls.ClassRead }
 
-// Named is of account.API: an account's name is its Key here.
+// Named implements account.API. Here an account's name is its Key.
 func (v *API) Named(context.Context, any) (partition.Key, error) { return v.Key, nil }
 
-// Profile is of account.API: by name the first time, later by the id, which stays when a name
-// is given to somebody else.
+// Profile implements account.API. The first time it asks by name. Later it asks by id, which stays
+// when the name is given to another account.
 func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 	p, ok := had.(client.Profile)
 	var err error
@@ -148,7 +148,7 @@ func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 	return out, nil
 }
 
-// Resume is of account.API.
+// Resume implements account.API.
 func (v *API) Resume(from service.Checkpoint) (account.Edges, error) {
 	side := service.Followers
 	if v.Key.Kind() == partition.KindFollowing {
@@ -157,8 +157,8 @@ func (v *API) Resume(from service.Checkpoint) (account.Edges, error) {
 	return account.ListOf(v.c.ResumeEdges(from, v.server.ListOf(side), service.Limits{}))
 }
 
-// whose finds out whether the server gives p's list, or that of the owner of this peer's token. What it learns is kept
-// with the server, so that few lists cost the calls.
+// whose finds out whether the server returns p's list, or that of the owner of this peer's token.
+// The result is stored with the server, so that few lists need these calls.
 func (v *API) whose(ctx context.Context, p client.Profile, side service.Side) (service.Word, error) {
 	creds := v.calls.Tokens.At(v.Key.Site())
 	if v.session.Only = v.session.Used; v.session.Only == "" && len(creds) > 0 {
@@ -176,9 +176,9 @@ func (v *API) whose(ctx context.Context, p client.Profile, side service.Side) (s
 	return believe, nil
 }
 
-// Feeds is of account.API: one, read from the newest down to what was read before. That costs no paging, of
-// which a Mastodon allows a third as much as of other calls, as long as a page is enough;
-// and each page shows what was edited or deleted of the last forty.
+// Feeds implements account.API. There is one feed, read from the newest post down to the last one
+// read. As long as one page is enough, this costs no paging call, of which Mastodon allows a third
+// as many. Each page also shows edits and deletions among the last forty posts.
 func (v *API) Feeds(_ context.Context, back int) ([]account.Feed, error) {
 	f := client.PostsOf(v.State.ID)
 	switch k := v.Key; k.Kind() {
@@ -197,19 +197,19 @@ func (v *API) Feeds(_ context.Context, back int) ([]account.Feed, error) {
 	return []account.Feed{&feed{tl, v}}, nil
 }
 
-// feed is of account.Feed.
+// feed implements account.Feed.
 type feed struct {
 	*client.Timeline
 	v *API
 }
 
-// Kept is of account.Feed.
+// Kept implements account.Feed.
 func (f *feed) Kept() *service.Mark { return &f.v.State.Mark }
 
-// URI is of account.Feed.
+// URI implements account.Feed.
 func (f *feed) URI(id string) string { return f.v.State.Names[id] }
 
-// Page is of account.Feed.
+// Page implements account.Feed.
 func (f *feed) Page(ctx context.Context) ([]account.Post, error) {
 	b, err := f.Next(ctx)
 	out := postsOf(b.Posts)
@@ -221,7 +221,7 @@ func (f *feed) Page(ctx context.Context) ([]account.Post, error) {
 	return out, err
 }
 
-// One is of account.Feed: it may be there under another id (an edit at snac).
+// One implements account.Feed. The post may exist under another id (after an edit at snac).
 func (f *feed) One(ctx context.Context, id string) ([]account.Post, error) { return f.v.one(ctx, id) }
 
 // one asks for one post.
@@ -233,10 +233,10 @@ func (v *API) one(ctx context.Context, id string) ([]account.Post, error) {
 	return []account.Post{postOf(p)}, nil
 }
 
-// Whole is of account.API.
+// Whole implements account.API.
 func (*API) Whole() {}
 
-// Batch is of account.API.
+// Batch implements account.API.
 func (v *API) Batch() int {
 	if v.server.Batch == service.Obeyed {
 		return client.BatchSize
@@ -244,18 +244,18 @@ func (v *API) Batch() int {
 	return account.LooksAlone
 }
 
-// LookAgain is of account.API.
+// LookAgain implements account.API.
 func (v *API) LookAgain(ctx context.Context, posts []store.Record) ([]account.Post, []store.Record, error) {
 	found, _, err := v.c.PostsByID(ctx, account.IDs(posts))
 	return postsOf(found), account.Absent(posts, found, func(p client.Post) string { return p.ID }), err
 }
 
-// LookAt is of account.API.
+// LookAt implements account.API.
 func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, error) {
 	return v.one(ctx, post.ID)
 }
 
-// Told is of account.API.
+// Told implements account.API.
 func (*API) Told(post any, had *store.Record, _ bool) (account.Post, bool) {
 	p, ok := post.(client.Post)
 	if !ok || !newer(p, had) {

@@ -1,3 +1,3 @@
-// Package mastodon is how package social asks Mastodon-compatible servers: what the client says, in the words of
-// package account, and what each server was found to be.
+// Package mastodon is package social's adapter to Mastodon-compatible servers: it converts the
+// client's answers to the types of package account, and remembers what each server supports.
 package mastodon

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// recordOf is the record of an account.
+// recordOf returns the record of an account.
 func recordOf(p client.Profile) *store.Record {
 	r := &store.Record{URL: p.URL, Raw: p.Raw, Digest: account.Digest(p.Raw), Links: p.Links}
 	r.Title, r.Text, r.Author = p.Name, p.Note, p.Acct
@@ -40,7 +40,7 @@ func recordOf(p client.Profile) *store.Record {
 	return r
 }
 
-// placeName says whether a line of a profile is named as the one with a place mostly is.
+// placeName reports whether the name of a profile field is one that people use for their place.
 func placeName(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range [...]string{"locali", "location", "ubicaci", "lugar", "place", "onde", "where", "cidade",
@@ -52,7 +52,7 @@ func placeName(name string) bool {
 	return false
 }
 
-// URIOf is the name of a post that it has on every server, and after an edit.
+// URIOf returns the URI of a post. It is the same on every server, and after an edit.
 func URIOf(p client.Post) string {
 	for _, s := range [...]string{p.URI, p.URL} {
 		if s != "" && len(s) <= store.MaxPostURI {
@@ -62,8 +62,9 @@ func URIOf(p client.Post) string {
 	return "id:" + p.ID
 }
 
-// parentOf is the name of the post that p answers, where p's own shows it: both are of one author and were written at
-// this server, whose names end in its ids. Else it is the server's id of it.
+// parentOf returns the URI of the post that p replies to, if it follows from p's own URI. It does
+// if both posts have one author and were written at this server, and URIs there end in the id.
+// Otherwise it returns "id:" and the server's id of that post.
 func parentOf(p client.Post) string {
 	if stem, ok := strings.CutSuffix(URIOf(p), "/"+p.ID); ok && p.ID != "" && p.Author.ID != "" &&
 		p.ReplyToAuthor == p.Author.ID {
@@ -74,7 +75,7 @@ func parentOf(p client.Post) string {
 	return "id:" + p.ReplyTo
 }
 
-// postsOf are posts as account has them.
+// postsOf converts posts to the type of package account.
 func postsOf(all []client.Post) (out []account.Post) {
 	for _, p := range all {
 		out = append(out, postOf(p))
@@ -82,7 +83,7 @@ func postsOf(all []client.Post) (out []account.Post) {
 	return out
 }
 
-// postOf is a post as account has it.
+// postOf converts a post to the type of package account.
 func postOf(p client.Post) account.Post {
 	out := account.Post{ID: p.ID, By: writerOf(p.Author), Closed: !p.ForAll(), ReplyTo: p.ReplyTo}
 	r := &out.Record
@@ -130,7 +131,7 @@ func postOf(p client.Post) account.Post {
 	return out
 }
 
-// writerOf is somebody as an answer shows them.
+// writerOf returns an author as an answer shows the author.
 func writerOf(p client.Profile) account.Writer {
 	var tags []string
 	for _, o := range p.OptOuts {
@@ -141,8 +142,8 @@ func writerOf(p client.Profile) account.Writer {
 	return w
 }
 
-// newer says whether p is another version than had, and not one of before: events have no time, and a server may say
-// again what it said. What was deleted stays that, but for a reading that finds it.
+// newer reports whether p is a later version than had. Events have no time, and a server may repeat
+// old ones. A post that was deleted stays deleted, unless a reading finds it.
 func newer(p client.Post, had *store.Record) bool {
 	return had == nil || !had.Deleted && !p.Edited.IsZero() && (had.EditedAt == nil || p.Edited.After(*had.EditedAt))
 }

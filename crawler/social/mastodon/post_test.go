@@ -6,8 +6,8 @@ import (
 	client "github.com/echo-node/echo-node/crawler/mastodon"
 )
 
-// Who answers herself is read from the newest post on: the post that is answered comes later, and its URI is known all
-// the same where the server's URIs end in its ids.
+// Posts are read from the newest on, so a reply to oneself comes before its parent. The parent's
+// URI is known all the same if the server's URIs end in ids.
 func TestParentsAreNamed(t *testing.T) {
 	ana := client.Profile{ID: "7", Acct: "ana"}
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Servers are what the servers were found to be, which is kept in the store. Safe for concurrent use.
+// Servers remembers what each server supports. It is kept in the store. Safe for concurrent use.
 type Servers struct {
 	store  *db.Store
 	tokens *calls.Tokens
@@ -25,20 +25,20 @@ type Servers struct {
 	by map[string]client.Server
 }
 
-// NewServers knows what is kept in a store.
+// NewServers returns the Servers kept in a store.
 func NewServers(s *db.Store, tokens *calls.Tokens, log *slog.Logger) *Servers {
 	return &Servers{store: s, tokens: tokens, log: log, by: map[string]client.Server{}}
 }
 
-// Len is how many are in memory.
+// Len returns how many servers are in memory.
 func (s *Servers) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.by)
 }
 
-// TableOf is the table of limits of a software. What is not known yet is asked as Mastodon may
-// be; most of the others say nothing of limits.
+// TableOf returns the name of the table of limits for a software. Unknown software gets the table
+// of Mastodon; most other software announces no limits.
 func TableOf(software string) string {
 	switch software {
 	case "", "mastodon", "hometown":
@@ -49,23 +49,25 @@ func TableOf(software string) string {
 	return "fediverse"
 }
 
-// serverRow is what the names of rows begin with that hold a client.Server.
+// serverRow is the prefix of the rows that hold a client.Server.
 const serverRow = "api.server/"
 
-// maxServers is how many servers are remembered in memory; all are in the store.
+// maxServers is how many servers are held in memory. All are in the store.
 const maxServers = 10_000
 
+// row returns the name of the row of a server. It depends on the tokens for the server.
 func (s *Servers) row(host string) string {
 	with := ""
 	if sum := s.tokens.Sum(partition.Site("mastodon:" + host)); sum != "" {
-		with = "with a credential " + sum // what was found out with a bad one says nothing of a good one
+		// results with an invalid credential do not hold for a valid one
+		with = "with a credential " + sum
 	}
 	sum := sha256.Sum256([]byte(host + "\x00" + with))
 	return serverRow + hex.EncodeToString(sum[:16])
 }
 
-// Get is what is known of a server; known is false when that is nothing, or too long ago.
-// What was once known is given all the same: its software has not changed.
+// Get returns what is known of a server. known is false if that is nothing or outdated. Outdated
+// info is returned all the same, as the software is probably the same.
 func (s *Servers) Get(host string, now time.Time) (info client.Server, known bool, err error) {
 	s.mu.Lock()
 	info, ok := s.by[host]
@@ -88,7 +90,7 @@ func (s *Servers) Get(host string, now time.Time) (info client.Server, known boo
 	return info, info.Fresh(now), nil
 }
 
-// learn keeps what a server was found to be.
+// learn stores what a probe found about a server.
 func (s *Servers) learn(host string, info client.Server) error {
 	if err := s.store.SetMeta(s.row(host), info.Encode()); err != nil {
 		return err

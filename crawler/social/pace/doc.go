@@ -1,9 +1,10 @@
-// Package pace says when accounts are looked at again: by how often they post, by the price of a call at their site,
-// and in the quiet hours of a site. Time is an argument.
+// Package pace decides when accounts are visited again. It uses how often they post, the price of a
+// call at their site, and the site's quiet hours. The caller passes the time.
 package pace
 
-// maxSites is of how many sites something is held in memory.
+// maxSites is for how many sites data is held in memory.
 const maxSites = 4096
 
-// TrustedLess is how many times more seldom an account is read of which a stream tells all.
+// TrustedLess is the factor by which an account is read less often when a stream reports all its
+// posts.
 const TrustedLess = 4

@@ -16,25 +16,25 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// The quiet hours of a site are the four of the day in which those who are followed there post least. In them accounts
-// are looked at that have not posted for long.
+// The quiet hours of a site are the four hours of the day in which the followed accounts there post
+// least. Accounts that have not posted for long are visited in them.
 const (
-	quietFrom  = 3 // hours UTC, as long as nothing else was learned
+	quietFrom  = 3 // hour UTC, until enough posts are known
 	quietFor   = 4 * time.Hour
-	quietFirst = 200                 // posts from which on is gone by what was learned
-	quietMost  = 100_000             // posts that count: of more, all count for half
-	quietOld   = 60 * 24 * time.Hour // posts from before say nothing of now
+	quietFirst = 200                 // number of posts from which the learned curve is used
+	quietMost  = 100_000             // at more posts than this, all counts are halved
+	quietOld   = 60 * 24 * time.Hour // older posts say nothing of today's habits
 )
 
-// hoursRow is what the names of rows begin with that hold a curve.
+// hoursRow is the prefix of the rows that hold a curve.
 const hoursRow = "api.hours/"
 
-// curve is how many posts of a site were made in each hour of the day, UTC. It is this peer's own and kept in its
-// store, as JSON; what a crash loses is learned again.
+// curve has how many posts of a site were made in each hour of the day, UTC. It belongs to this
+// peer and is kept in its store, as JSON. What a crash loses is learned again.
 type curve struct {
 	V     int         `json:"v"`
 	Posts [24]float64 `json:"posts"`
-	kept  float64     // how many there were when it was written
+	kept  float64     // total when it was last written
 }
 
 const curveVersion = 1
@@ -46,7 +46,7 @@ func (c *curve) total() (n float64) {
 	return n
 }
 
-// quiet is the hour at which the quiet ones begin.
+// quiet returns the hour at which the quiet hours begin.
 func (c *curve) quiet() int {
 	if c.total() < quietFirst {
 		return quietFrom
@@ -64,29 +64,30 @@ func (c *curve) quiet() int {
 	return best
 }
 
-// Curves are those of all sites. Safe for concurrent use. Their errors are those of the store.
+// Curves are the curves of all sites. Safe for concurrent use. Their errors are those of the store.
 type Curves struct {
 	store *db.Store
 	mu    sync.Mutex
 	by    map[partition.Site]*curve
 }
 
-// NewCurves knows what is kept in a store.
+// NewCurves returns the Curves kept in a store.
 func NewCurves(s *db.Store) *Curves { return &Curves{store: s, by: map[partition.Site]*curve{}} }
 
-// Len is how many are in memory.
+// Len returns how many curves are in memory.
 func (c *Curves) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.by)
 }
 
+// curveRow returns the name of the row of a curve. It has a hash, as a site may be too long.
 func curveRow(s partition.Site) string {
 	sum := sha256.Sum256([]byte(s))
 	return hoursRow + hex.EncodeToString(sum[:16])
 }
 
-// of is the curve of a site. With mu held.
+// of returns the curve of a site. The caller holds mu.
 func (c *Curves) of(s partition.Site) (*curve, error) {
 	if got := c.by[s]; got != nil {
 		return got, nil
@@ -104,7 +105,7 @@ func (c *Curves) of(s partition.Site) (*curve, error) {
 	if err != nil && !errors.Is(err, store.ErrNotExist) {
 		return nil, err
 	}
-	if err == nil && (strictjson.Unmarshal(b, got) != nil || got.V != curveVersion) { // learned anew
+	if err == nil && (strictjson.Unmarshal(b, got) != nil || got.V != curveVersion) { // learn again
 		got = &curve{V: curveVersion}
 	}
 	got.kept = got.total()
@@ -112,7 +113,7 @@ func (c *Curves) of(s partition.Site) (*curve, error) {
 	return got, nil
 }
 
-// keep writes a curve that has changed.
+// keep writes a curve if it has changed.
 func (c *Curves) keep(s partition.Site, of *curve) error {
 	if of.total() == of.kept {
 		return nil
@@ -128,7 +129,8 @@ func (c *Curves) keep(s partition.Site, of *curve) error {
 	return nil
 }
 
-// Saw takes in when posts of a site were made, as far as that tells of its hours.
+// Saw adds the times at which posts of a site were made. Posts that are too old, or in the future,
+// do not count.
 func (c *Curves) Saw(s partition.Site, now time.Time, at []time.Time) error {
 	at = slices.DeleteFunc(slices.Clone(at), func(t time.Time) bool { return now.Sub(t) >= quietOld || t.After(now) })
 	if len(at) == 0 {
@@ -155,7 +157,7 @@ func (c *Curves) Saw(s partition.Site, now time.Time, at []time.Time) error {
 	return nil
 }
 
-// Quiet is the hour, UTC, at which the quiet hours of a site begin.
+// Quiet returns the hour, UTC, at which the quiet hours of a site begin.
 func (c *Curves) Quiet(s partition.Site) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +168,7 @@ func (c *Curves) Quiet(s partition.Site) (int, error) {
 	return of.quiet(), nil
 }
 
-// Close keeps what was learned.
+// Close writes all curves that have changed.
 func (c *Curves) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

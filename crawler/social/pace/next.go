@@ -12,7 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// times are when the last posts were made, the newest first.
+// times returns when the last posts were made, the newest first.
 func times(st *account.State, now time.Time) (out []time.Time) {
 	for _, m := range st.Marks() {
 		for _, s := range m.Recent {
@@ -31,8 +31,8 @@ func times(st *account.State, now time.Time) (out []time.Time) {
 	return out
 }
 
-// Between is the mean gap between the last posts, the time since the latest counted; not ok: the account has not
-// posted for a month.
+// Between returns the mean gap between the last 20 posts; the time since the newest counts as one
+// gap. ok is false if the account has not posted for a month.
 func Between(st *account.State, now time.Time) (gap time.Duration, ok bool) {
 	recent := times(st, now)
 	if len(recent) == 0 || recent[0].IsZero() || now.Sub(recent[0]) >= account.Silent {
@@ -42,50 +42,51 @@ func Between(st *account.State, now time.Time) (gap time.Duration, ok bool) {
 	return now.Sub(recent[n-1]) / time.Duration(n), true
 }
 
-// Pace says when accounts are looked at again. Safe for concurrent use.
+// Pace decides when accounts are visited again. Safe for concurrent use.
 type Pace struct {
-	Least, Most time.Duration // between two visits of an account
+	Least, Most time.Duration // limits on the time between two visits of an account
 	Prices      *Prices
 	Curves      *Curves
 }
 
-// Account is somebody who was visited.
+// Account is an account that was visited.
 type Account struct {
 	Key     partition.Key
 	State   *account.State
 	Now     time.Time
-	Before  time.Time // of the visit before this one; zero = there was none
-	Due     time.Time // when this one was due
-	Many    bool      // it is looked up with others in one call
-	Counted bool      // that nothing is new a look-up tells
-	Trusted bool      // a stream tells of what it posts, and need be held against readings only now and then
+	Before  time.Time // time of the visit before this one; zero = none
+	Due     time.Time // when this visit was due
+	Many    bool      // one call can look up several such accounts
+	Counted bool      // a look-up shows whether there is anything new
+	Trusted bool      // a stream reports all its posts; readings only check the stream
 }
 
-// together is a time about that long from now at which others of the site fall due, too, where they can be looked up in
-// one call.
+// together returns a time about wait from now. If accounts can be looked up in one call, the time
+// is on a grid, so that accounts of a site fall due together.
 func (a *Account) together(wait time.Duration) time.Time {
 	at := a.Now.Add(wait)
 	if !a.Many {
 		return at
 	}
 	grid := time.Minute
-	for 16*grid <= wait { // 1/8 later at most
+	for 16*grid <= wait { // at most 1/8 later
 		grid *= 2
 	}
 	return at.Add(grid - time.Nanosecond).Truncate(grid)
 }
 
-// Next is when an account is looked at again, and why then: after half of the mean gap between its last
-// posts, the time since the latest counted, so that a burst is met by a page; a quarter, where it is looked up with
-// others. Who has not posted for a month waits for the quiet hours of a day. It notes in the State when that would be
-// without a stream.
+// Next returns when an account is visited again, and why. The wait is half of the mean gap between
+// its last posts; the time since the newest counts as one gap. So one page has all posts of a
+// burst. If a look-up of several accounts shows what is new, the wait is a quarter of the gap.
+// Accounts that have not posted for a month wait for the quiet hours. For an account with a trusted
+// stream, the State gets the time without the stream.
 func (p *Pace) Next(a Account) (at time.Time, why string, err error) {
 	gap, ok := Between(a.State, a.Now)
 	if !ok {
 		return p.nextQuiet(a)
 	}
 	wait := gap / 2
-	if a.Many && a.Counted { // that nothing is new costs a part of a call
+	if a.Many && a.Counted { // to find nothing new costs only a part of a call
 		wait = gap / 4
 	}
 	wait = min(max(wait, p.Least), p.Most)
@@ -105,7 +106,7 @@ func (p *Pace) Next(a Account) (at time.Time, why string, err error) {
 	return a.together(wait), why, nil
 }
 
-// nextQuiet is Next for who has not posted for a month.
+// nextQuiet is Next for accounts that have not posted for a month.
 func (p *Pace) nextQuiet(a Account) (at time.Time, why string, err error) {
 	const quiet = "no post for a month"
 	if p.Most < 24*time.Hour {
@@ -128,7 +129,7 @@ func (p *Pace) nextQuiet(a Account) (at time.Time, why string, err error) {
 	return at.Add(within), quiet + ", again in the quiet hours of a day", nil
 }
 
-// Brief is a time in words for people, to two digits or so: 45s, 12m, 3h20m, 5d.
+// Brief returns a duration for people, to about two digits: 45s, 12m, 3h20m, 5d.
 func Brief(d time.Duration) string {
 	switch {
 	case d < time.Minute:

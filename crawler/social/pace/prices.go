@@ -8,35 +8,39 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Where the calls of a site do not do for all visits that are due, each would come late by the same time, whoever
-// posts often and whoever seldom. With accounts that post r_i times a day and S visits a day for all, the mean time
-// until a post is fetched, the sum of r_i p_i / 2 over the sum of r_i, is least at p_i = k / sqrt(r_i), with k such
-// that the sum of 1/p_i is S (Lagrange). So a site has a price, the square of that k: nobody is looked at again before
-// sqrt(gap x price), who posts each gap, and the price follows from how late visits come.
+// If a site allows fewer calls than the due visits need, all visits would be late by the same time.
+// This would hold for frequent and rare posters alike. Let account i post r_i times a day and be
+// visited every p_i days, with S visits a day for all. The mean time until a post is fetched is the
+// sum of r_i p_i / 2 over the sum of r_i. It is least at p_i = k / sqrt(r_i), with k such that the
+// sum of 1/p_i is S (Lagrange). So a site has a price, the square of k. An account that posts every
+// gap is not visited again before sqrt(gap x price). The price follows from how late the visits
+// are.
 const (
-	priceVisits = 64 // over which a price follows
-	// the part of a wait that visits come late by where calls are scarce; were it 0, no price would ever fall
+	priceVisits = 64 // number of visits over which a price adapts
+	// part of the wait by which visits are late when calls are scarce; with 0 no price would ever
+	// fall
 	priceSlack = 0.1
 	priceLeast = time.Second
 )
 
-// Prices are those of all sites, in memory only: after a start the first visits come late until they are learned. Safe
-// for concurrent use.
+// Prices are the prices of all sites, in memory only. After a start the first visits are late until
+// the prices are learned. Safe for concurrent use.
 type Prices struct {
-	began time.Time // what was due before was late for other reasons
+	began time.Time // visits that were due before it were late for other reasons
 	mu    sync.Mutex
 	by    map[partition.Site]*price
 }
 
+// price is the price of one site.
 type price struct {
-	log     float64   // of hours
-	trouble time.Time // when the site last failed to answer: the same
+	log     float64   // natural logarithm of the price in hours
+	trouble time.Time // when the site last failed to answer; visits due before it are not evidence
 }
 
-// NewPrices knows nothing yet.
+// NewPrices returns Prices that have learned nothing yet.
 func NewPrices(now time.Time) *Prices { return &Prices{began: now, by: map[partition.Site]*price{}} }
 
-// of is the price of a site. With mu held.
+// of returns the price of a site. The caller holds mu.
 func (p *Prices) of(s partition.Site) *price {
 	got := p.by[s]
 	if got == nil {
@@ -49,7 +53,8 @@ func (p *Prices) of(s partition.Site) *price {
 	return got
 }
 
-// Wait is the least time between two visits of who posts each gap, at the price of the site.
+// Wait returns the least time between two visits of an account that posts every gap, at the price
+// of the site.
 func (p *Prices) Wait(s partition.Site, gap time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,10 +72,10 @@ func (p *Prices) Failed(s partition.Site, now time.Time) {
 	p.of(s).trouble = now
 }
 
-// Visited takes in that somebody of a site who posts each gap, and whom nothing but the price lets wait longer than
-// plan, is visited after waited, having been due then. What all visits would come to at the price as it is by now is
-// held against what they came to, so that the price settles within priceVisits of them, however long a round of all
-// accounts is. It is most hours at most.
+// Visited adapts the price of a site to one visit. The account posts every gap; without the price
+// it would wait for plan. It was visited after waited, and the visit was due at due. The real wait
+// is compared with the wait at the present price. So the price adapts within priceVisits visits,
+// however long it takes to visit all accounts. The price is at most most.
 func (p *Prices) Visited(s partition.Site, gap, plan, waited, most time.Duration, due time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Of a site that can be visited so often a day, the first due first, posts are fetched in seven tenths of the time that
-// they take without a price. It falls again once there are calls enough, and an outage does not raise it.
+// At a site with a limited number of visits a day, prices cut the mean time until a post is fetched
+// to seven tenths. Without prices, the visits are made in the order in which they fall due. The
+// price falls again when there are enough calls. An outage does not raise it.
 func TestPriceFollowsWhatThereIs(t *testing.T) {
 	const n, most = 300, 48 * time.Hour
 	r := rand.New(rand.NewPCG(1, 2))
@@ -23,7 +24,8 @@ func TestPriceFollowsWhatThereIs(t *testing.T) {
 	}
 	p := NewPrices(start.Add(-time.Hour))
 	plan := func(gap time.Duration) time.Duration { return min(max(gap/4, time.Minute), most) }
-	// run visits each so often for so long, and is the mean time, in days, until a post is fetched.
+	// run makes so many visits for so long, and returns the mean time, in days, until a post is
+	// fetched.
 	now := start
 	run := func(each, long time.Duration) float64 {
 		wait, posts := 0.0, 0.0
@@ -53,14 +55,16 @@ func TestPriceFollowsWhatThereIs(t *testing.T) {
 	const each = 5 * time.Minute
 	optimum := best * best / rate / 2 / (24 * float64(time.Hour) / float64(each))
 	real := p
-	p = NewPrices(start.Add(1000 * 24 * time.Hour)) // learns nothing: each comes late by the same time
+	// it learns nothing: all visits are late by the same time
+	p = NewPrices(start.Add(1000 * 24 * time.Hour))
 	without := run(each, 60*24*time.Hour)
 	p = real
-	// The optimum may visit somebody more seldom than most allows, and sooner than the gap asks for.
+	// The optimum may visit an account less often than most allows, and sooner than its gap asks
+	// for.
 	if got := run(each, 60*24*time.Hour); got > 0.7*without || got > 1.25*optimum {
 		t.Errorf("a post is had after %.4f days, without a price after %.4f; the best plan of that many visits has it after %.4f", got, without, optimum)
 	}
-	p.Failed("s", now) // all of them are late by two days, for another reason
+	p.Failed("s", now) // all of them are two days late, for another reason
 	before, until := p.Wait("s", 24*time.Hour), now.Add(48*time.Hour)
 	for i := range gaps {
 		p.Visited("s", gaps[i], plan(gaps[i]), until.Sub(last[i]), most, due[i])

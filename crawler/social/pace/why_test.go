@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// An account's next visit says why it is when it is.
+// The next visit of an account has a reason that says why it is then.
 func TestWhyAnAccountIsDue(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	recent := func(gap time.Duration, n int) (out []service.Seen) {

@@ -1,4 +1,4 @@
-// Package rounds looks again at posts that are kept, in a slow round, within a share of the budget: what was edited,
-// deleted, or is not to be kept any more is found by it, and posts that appear below the newest, by the number that the
-// profile claims.
+// Package rounds looks at kept posts again, in a slow round, within a share of the rate budget. It
+// finds posts that were edited or deleted, or that must not be stored any more. From the number of
+// posts that the profile claims, it finds that posts appeared below the newest.
 package rounds

@@ -16,20 +16,24 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// A reading shows the newest posts of a feed, and no edit or deletion of an older one. So all kept posts of a Key are
-// looked at again in a slow round, in the order of their URIs, each once a round: whichever is next is the one that the
-// round looked at longest ago. Many are looked at with one call where the service can. What such calls may use is a
-// share of the budget, whatever else there is to do; where that is too little the round takes longer, which status
-// shows and, from twice its time on, the ledger of gaps.
+// A reading shows the newest posts of a feed, but not edits and deletions of older posts. So all
+// kept posts of a Key are looked at again in a slow round, in the order of their URIs, each once a
+// round. The next post is always the one that was looked at longest ago. One call looks at many
+// posts if the service allows it. These calls use a share of the rate budget, whatever else there
+// is to do. If the share is too small, the round takes longer: the status shows this, and from
+// twice its time on the gap ledger does.
 const (
-	roundScan   = 2000    // kept posts that one visit passes over
-	roundRests  = 500     // that part of a round passes, where the share is used up or there is no answer
-	roundMost   = 1 << 20 // posts of a Key that are counted
+	roundScan = 2000 // kept posts that one visit passes over
+	// the pause is a round divided by this, when the share is used up or the server does not answer
+	roundRests  = 500
+	roundMost   = 1 << 20 // posts of a Key that are counted, at most
 	roundNewest = 40      // posts of a feed that its readings look at
-	roundLate   = 2       // times Options.Round that a round may take without a gap
+	// a gap is written when a round takes longer than this many times Options.Round
+	roundLate = 2
 )
 
-// Look looks again at the kept posts of a Key, in one fetch of it. Not safe for concurrent use.
+// Look looks at the kept posts of a Key again, in one fetch of the Key. Not safe for concurrent
+// use.
 type Look struct {
 	Store   *db.Store
 	Budgets *calls.Budgets
@@ -39,18 +43,18 @@ type Look struct {
 	Shown   *Shown
 	Due     store.Due
 	Now     time.Time
-	Every   time.Duration // the time of a round, where the budget does
-	Least   time.Duration // between two visits
+	Every   time.Duration // the time that a round takes if the budget allows it
+	Least   time.Duration // the least time between two visits
 
 	made   int  // calls
-	spent  bool // what rounds may use of the budget is used up
-	silent bool // nothing was asked for but old posts, and those were not answered
+	spent  bool // the share of the budget for rounds is used up
+	silent bool // only old posts were asked for, and the server did not answer
 }
 
-// Silent says whether nothing was asked for but old posts, and those were not answered.
+// Silent reports whether only old posts were asked for and the server did not answer.
 func (l *Look) Silent() bool { return l.silent }
 
-// Has says whether the Key has posts that are looked at again.
+// Has reports whether the Key has posts that are looked at again.
 func (l *Look) Has() bool {
 	switch l.Due.Key.Kind() {
 	case partition.KindAccount:
@@ -61,14 +65,15 @@ func (l *Look) Has() bool {
 	return false
 }
 
-// Alone says whether this visit was planned for the sake of the round alone.
+// Alone reports whether this visit was planned for the round only.
 func (l *Look) Alone() bool {
 	r := &l.Batch.State.Round
 	return l.Due.Key.Kind() == partition.KindAccount && l.Has() && !r.Next.IsZero() && r.Next.Equal(l.Due.At) &&
 		l.Batch.State.Poll.After(l.Now)
 }
 
-// RunAlone is such a visit. planned is what streams have asked for meanwhile.
+// RunAlone makes a visit that was planned for the round only. planned says that an event from a
+// stream has already set the next visit.
 func (l *Look) RunAlone(ctx context.Context, planned bool) error {
 	if !planned {
 		l.Batch.Next = store.Next{State: store.StateDone, At: l.Batch.State.Poll, Reason: l.Due.Reason}
@@ -80,7 +85,8 @@ func (l *Look) RunAlone(ctx context.Context, planned bool) error {
 	return l.run(ctx, true)
 }
 
-// ours is err if it is of this peer: what a server does not answer of old posts is asked for later.
+// ours returns err if it is an error of this peer, else nil. If a server does not answer about old
+// posts, they are asked for later.
 func ours(ctx context.Context, err error) error {
 	var gate *calls.GateError
 	var lost *calls.StoreError
@@ -90,10 +96,10 @@ func ours(ctx context.Context, err error) error {
 	return nil
 }
 
-// Run goes on with the round of the Key as far as is due.
+// Run continues the round of the Key as far as it is due.
 func (l *Look) Run(ctx context.Context) error { return l.run(ctx, false) }
 
-// run is Run. alone: nothing else is asked for.
+// run implements Run. alone says that the visit asks for nothing else.
 func (l *Look) run(ctx context.Context, alone bool) error {
 	if !l.Has() {
 		return nil
@@ -113,7 +119,7 @@ func (l *Look) run(ctx context.Context, alone bool) error {
 		}
 	}
 	apart := l.Batch.Apart
-	l.Batch.Apart = true // nobody in an old post is a candidate
+	l.Batch.Apart = true // accounts in an old post do not become candidates
 	defer func() { l.Batch.Apart, l.Batch.Looking = apart, nil }()
 	every, batch := l.Every, l.API.Batch()
 	for l.made = 0; l.made < account.LooksAlone && r.Due(l.Now, every, batch); {
@@ -126,7 +132,7 @@ func (l *Look) run(ctx context.Context, alone bool) error {
 			done, err = l.looksAgain(ctx, posts)
 		}
 		if done == len(posts) {
-			done++ // and all that was passed over behind them
+			done++ // include what was passed over behind the last post
 		}
 		if done > 0 {
 			at := marks[done-1]
@@ -148,7 +154,7 @@ func (l *Look) run(ctx context.Context, alone bool) error {
 	return nil
 }
 
-// keeps is how many posts are kept of the Key.
+// keeps returns how many posts of the Key are kept.
 func (l *Look) keeps() (int, error) {
 	sl, err := l.Store.Archive.Where(l.Due.Key)
 	if err != nil {
@@ -157,15 +163,15 @@ func (l *Look) keeps() (int, error) {
 	return l.Store.Accounts.PostsOf(sl, l.Due.Key, roundMost)
 }
 
-// passed is how far a round is once a post of a batch is done.
+// passed is the progress of a round after one post of a batch.
 type passed struct {
 	uri           string
 	passed, alive int
-	end           bool // there is no post behind
+	end           bool // there is no later post
 }
 
-// oldest are the next posts of the round, most of them at most, and how far it is when each of them is done; the last
-// mark is behind all that was passed over.
+// oldest returns the next posts of the round, at most most of them, and the progress after each of
+// them. The last mark is the progress behind everything that was passed over.
 func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error) {
 	r := &l.Batch.State.Round
 	sl, err := l.Store.Archive.Where(l.Due.Key)
@@ -175,10 +181,10 @@ func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error
 	newest := map[string]bool{}
 	for _, m := range l.Batch.State.Marks() {
 		for _, s := range m.Recent[:min(len(m.Recent), roundNewest)] {
-			newest[s.ID] = !l.Batch.Deserted() // then no reading looks at them
+			newest[s.ID] = !l.Batch.Deserted() // of a deserted Key no reading looks at them
 		}
 	}
-	read := map[string]bool{} // in this visit: what is kept of them is of before
+	read := map[string]bool{} // posts read in this visit: their kept version is outdated
 	for _, p := range l.Batch.Posts {
 		read[p.Post] = true
 	}
@@ -204,7 +210,8 @@ func (l *Look) oldest(most int) (posts []store.Record, marks []passed, err error
 	return posts, append(marks, at), err
 }
 
-// keyPart is what is behind the last / of an address: what a Mark calls a record of a repository.
+// keyPart returns what follows the last / of an address. It is the id that a Mark has for a record
+// of a repository.
 func keyPart(uri string) string {
 	for i := len(uri) - 1; i >= 0; i-- {
 		if uri[i] == '/' {
@@ -214,8 +221,9 @@ func keyPart(uri string) string {
 	return uri
 }
 
-// looksAgain looks at posts, and says how many of them, from the first on, are done. What is not in the answer to all
-// is asked for alone: only that can say that it is gone.
+// looksAgain looks at posts and returns how many of them are done, from the first on. Posts that
+// the common answer does not have are asked for one by one: only that answer can say that a post is
+// gone.
 func (l *Look) looksAgain(ctx context.Context, posts []store.Record) (done int, err error) {
 	l.Batch.Looking = map[string]*store.Record{}
 	for i := range posts {
@@ -245,7 +253,7 @@ func (l *Look) looksAgain(ctx context.Context, posts []store.Record) (done int, 
 		switch gone, api := account.NotThere(err); {
 		case gone && (api || l.Batch.Deserted()):
 			l.Batch.IsGone(p)
-		case gone: // of a server whose API has no words for it: it may have another id by now
+		case gone: // the API does not say why, and the post may have another id now
 			l.Batch.State.Round.Unfound++
 		case err != nil:
 			return i, err
@@ -254,14 +262,15 @@ func (l *Look) looksAgain(ctx context.Context, posts []store.Record) (done int, 
 	return len(posts), nil
 }
 
-// lookAgain looks at posts in one call, and names those that the answer does not have.
+// lookAgain looks at posts in one call and returns those that the answer does not have.
 func (l *Look) lookAgain(ctx context.Context, posts []store.Record) ([]store.Record, error) {
 	found, absent, err := l.API.LookAgain(ctx, posts)
 	l.Batch.Take(found...)
 	return absent, err
 }
 
-// spare takes a call for so many posts out of what rounds may use; false = that is used up.
+// spare takes a call for so many posts out of the share of rounds. It returns false if the share,
+// or the calls of this fetch, are used up.
 func (l *Look) spare(posts int) bool {
 	class := calls.ClassRead
 	if l.Due.Key.Service() == "twitter" {
@@ -277,7 +286,7 @@ func (l *Look) spare(posts int) bool {
 	return true
 }
 
-// wholeRound ends a round, and plans the next one.
+// wholeRound ends a round and plans the next one.
 func (l *Look) wholeRound() {
 	r := &l.Batch.State.Round
 	if !r.Late.IsZero() {
@@ -289,23 +298,23 @@ func (l *Look) wholeRound() {
 			What: store.GapExpired, Reason: reason, At: l.Now})
 	}
 	l.countAgain()
-	r.Took, r.Had, r.Size = l.Now.Sub(r.Began), r.Passed, 0 // counted when the next one begins
+	r.Took, r.Had, r.Size = l.Now.Sub(r.Began), r.Passed, 0 // counted when the next round begins
 	if r.Began = r.Began.Add(l.Every); r.Began.Before(l.Now) {
 		r.Began = l.Now
 	}
 	r.From, r.Passed, r.Alive, r.Unfound, r.Late = "", 0, 0, 0, time.Time{}
 }
 
-// countAgain holds the number of posts against what the profile claims. The claim may well be another: it has posts
-// that are shown to few. When it runs ahead of what is kept, posts came that stand below the newest, as imported ones
-// do: all is read anew.
+// countAgain compares the number of kept posts with the number that the profile claims. The two may
+// differ, as the claim includes posts that are not public. If the difference grows, posts were
+// added below the newest, such as imported ones. Then all is read again.
 func (l *Look) countAgain() {
 	r := &l.Batch.State.Round
 	if l.Due.Key.Kind() != partition.KindAccount || !l.API.Counts(l.Batch.State.Claimed) {
 		return
 	}
 	missed := l.Batch.State.Claimed - int64(r.Alive)
-	// boosts of people who opted out are not kept either
+	// boosts of accounts that opted out are not stored either
 	if r.Counted && missed > r.Missed+max(10, l.Batch.State.Claimed/20) {
 		for _, m := range l.Batch.State.Marks() {
 			*m = service.Mark{}
@@ -315,7 +324,7 @@ func (l *Look) countAgain() {
 	r.Counted, r.Missed = true, missed
 }
 
-// lateRound notes how the round stands, in the ledger, too, if it is late: once a day.
+// lateRound updates the status of the round. If the round is late, it also adds a gap, once a day.
 func (l *Look) lateRound() {
 	r := &l.Batch.State.Round
 	l.Shown.note(l.Due.Key, Round{Posts: max(r.Size, r.Had), Period: r.Period(l.Now)},
@@ -327,7 +336,7 @@ func (l *Look) lateRound() {
 	l.roundGap(time.Time{}, max(r.Size-r.Passed, 1))
 }
 
-// roundGap is the row of a round that is late in the ledger; to is when it ended, zero = it goes on.
+// roundGap adds the ledger row of a late round. to is when it ended; zero means that it goes on.
 func (l *Look) roundGap(to time.Time, left int) {
 	r := &l.Batch.State.Round
 	reason := fmt.Sprintf("%d posts were not looked at since then: what of them was edited or deleted may not be known",
@@ -339,7 +348,7 @@ func (l *Look) roundGap(to time.Time, left int) {
 		What: store.GapSkipped, Reason: reason, At: l.Now})
 }
 
-// Sooner has an account visited for the sake of its round, where that is before its next visit.
+// Sooner plans a visit for the round, if that is before the next visit of the account.
 func (l *Look) Sooner() {
 	r := &l.Batch.State.Round
 	r.Next = time.Time{}

@@ -9,29 +9,32 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Round is how the kept posts of a site are looked at again, of the Keys that were visited since the start.
+// Round says how the kept posts of a site are looked at again, over the Keys visited since the
+// start.
 type Round struct {
 	Site   partition.Site
-	Keys   int           // with posts that are looked at again
-	Posts  int           // of these
-	Period time.Duration // in which each of them is looked at once: the longest of all Keys
+	Keys   int           // Keys with posts that are looked at again
+	Posts  int           // posts of these Keys
+	Period time.Duration // the time in which each post is looked at once; the longest of all Keys
 	Late   int           // Keys whose round takes more than twice as long as it should
 }
 
-// maxRounds is how many Keys there are whose rounds are shown.
+// maxRounds is for how many Keys the rounds are shown.
 const maxRounds = 100_000
 
-// Shown are those of all Keys, in memory only. Safe for concurrent use.
+// Shown has the rounds of all Keys, in memory only. Safe for concurrent use.
 type Shown struct {
 	mu sync.Mutex
 	by map[partition.Key]keyRound
 }
 
+// keyRound is the round of one Key.
 type keyRound struct {
 	Round
 	late bool
 }
 
+// note stores the round of a Key. At maxRounds Keys it starts again with an empty map.
 func (r *Shown) note(k partition.Key, of Round, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,7 +44,7 @@ func (r *Shown) note(k partition.Key, of Round, late bool) {
 	r.by[k] = keyRound{of, late}
 }
 
-// Rounds are how kept posts are looked at again, in order of site.
+// Rounds returns how kept posts are looked at again, in order of site.
 func (r *Shown) Rounds() []Round {
 	sites := map[partition.Site]*Round{}
 	r.mu.Lock()

@@ -20,27 +20,30 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Of a Jetstream.
+// Times of a Jetstream.
 const (
-	streamPing = 20 * time.Second // an account that keeps silent is no dead connection
-	// so long a connection lasts before one that is about more accounts takes its place
-	streamMore     = time.Minute
-	streamCaught   = 5 * time.Minute  // without an event, on a connection that lives: all until then has come
-	jetstreamKeeps = 36 * time.Hour   // what it has of the past
-	jetstreamBack  = 15 * time.Minute // of which what happened to accounts that are new here is asked for, at most
-	cursorEvery    = 30 * time.Second // a crash has so much told again, and what had not been taken
+	streamPing = 20 * time.Second // so that a connection without events does not look dead
+	// the age that a connection must have before one with more accounts replaces it
+	streamMore = time.Minute
+	// without an event for this long, on a live connection, everything until then has arrived
+	streamCaught   = 5 * time.Minute
+	jetstreamKeeps = 36 * time.Hour // how far back it has events
+	// how far back events of newly joined accounts are asked for, at most
+	jetstreamBack = 15 * time.Minute
+	// after a crash, the events of this time and those not applied come again
+	cursorEvery = 30 * time.Second
 )
 
-// cursorRow is what the names of rows begin with that hold how far a stream was taken: 8 bytes, big-endian,
-// microseconds of 1970.
+// cursorRow is the prefix of the rows that hold the cursor of a stream: 8 bytes, big-endian,
+// microseconds since 1970.
 const cursorRow = "api.stream/"
 
-// errMore ends a connection that another is to take the place of, about more accounts.
+// errMore ends a connection that must be replaced by one with more accounts.
 var errMore = errors.New("social: more accounts are to be listened for")
 
-// jetstream reads the Jetstream of Options. Its cursor is kept for this peer: it is that before which everything was
-// taken, or was about nobody here. Who comes here from another peer, or is new, is asked for from when it was read
-// last.
+// jetstream reads the Jetstream of Options. Its cursor is kept for this peer: all events before it
+// were applied, or were about no account here. For an account that is new here, or comes from
+// another peer, events are asked for since its last reading.
 type jetstream struct {
 	stream
 	client *bluesky.Stream
@@ -49,10 +52,10 @@ type jetstream struct {
 	// Under stream.mu.
 	cursor int64     // of the last event that came
 	kept   int64     // in the store
-	alive  time.Time // the last answer
+	alive  time.Time // time of the last pong
 }
 
-// Host is the host of an address of a WebSocket, "" when it is none.
+// Host returns the host of a WebSocket address, "" if the address is not valid.
 func Host(at string) string {
 	u, err := url.Parse(at)
 	if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -61,6 +64,7 @@ func Host(at string) string {
 	return strings.ToLower(u.Host)
 }
 
+// newJetstream reads the stored cursor. If it cannot be read, the stream starts at the present.
 func newJetstream(s *shared) (*jetstream, error) {
 	j := &jetstream{stream: stream{s: s, of: "bluesky:", stands: time.Minute, most: 5 * time.Minute,
 		at: Stream{Address: s.o.Jetstream, Why: "nobody to listen for"}},
@@ -110,8 +114,8 @@ func (j *jetstream) connect(ctx context.Context, o Peer) error {
 	return err
 }
 
-// from is the cursor to begin at, when those that were not asked for before are to be told of from since on; 0 = where
-// the stream stands.
+// from returns the cursor to start at, so that newly joined accounts are reported from since on. 0
+// means the cursor that the client has.
 func (j *jetstream) from(now, since time.Time) int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -124,14 +128,15 @@ func (j *jetstream) from(now, since time.Time) int64 {
 			at = 0
 		}
 	}
-	if oldest := now.Add(-jetstreamKeeps).UnixMicro(); j.cursor > 0 && j.cursor < oldest { // what it has no more
+	// the Jetstream no longer has it
+	if oldest := now.Add(-jetstreamKeeps).UnixMicro(); j.cursor > 0 && j.cursor < oldest {
 		j.s.subscriptions.missed(j.of)
 		j.cursor, at = oldest, oldest
 	}
 	return at
 }
 
-// dial connects, within the budget.
+// dial connects within the rate budget.
 func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, error) {
 	p, err := j.s.o.Calls.Budget(partition.Site("bluesky:"+Host(j.s.o.Jetstream)), "fediverse")
 	if err != nil {
@@ -172,7 +177,7 @@ func (j *jetstream) dial(ctx context.Context, address string) (bluesky.Socket, e
 	}), nil
 }
 
-// take has an event taken by a visit of its account.
+// take passes an event to the subscription of its account.
 func (j *jetstream) take(ctx context.Context, o Peer, e bluesky.Event) error {
 	if err := o.ready(ctx); err != nil {
 		return err
@@ -201,7 +206,7 @@ func (j *jetstream) take(ctx context.Context, o Peer, e bluesky.Event) error {
 	return nil
 }
 
-// keep writes now and then how far all was taken, until ctx ends.
+// keep stores the cursor every cursorEvery until ctx ends.
 func (j *jetstream) keep(ctx context.Context) error {
 	for {
 		if err := fetch.Sleep(ctx, cursorEvery); err != nil {
@@ -213,6 +218,8 @@ func (j *jetstream) keep(ctx context.Context) error {
 	}
 }
 
+// save stores the cursor, but not behind the oldest waiting event. After a crash the waiting events
+// are delivered again.
 func (j *jetstream) save() error {
 	now := j.s.o.Calls.Now()
 	j.mu.Lock()
@@ -236,13 +243,14 @@ func (j *jetstream) save() error {
 	return nil
 }
 
-// pinged is a WebSocket that asks the other side now and then whether it is there: its answer counts as no silence.
+// pinged is a WebSocket that sends a ping now and then. A pong counts as a sign of life.
 type pinged struct {
 	*websocket.Conn
 	over  context.CancelFunc
 	ended func()
 }
 
+// newPinged starts the pings. answered is called for each pong.
 func newPinged(c *websocket.Conn, answered func()) *pinged {
 	ctx, over := context.WithCancel(context.Background())
 	c.SetPongHandler(func(string) error {
@@ -250,13 +258,13 @@ func newPinged(c *websocket.Conn, answered func()) *pinged {
 		return c.SetReadDeadline(time.Now().Add(streamIdle))
 	})
 	ended := meanwhile(ctx, streamPing, func() {
-		// when it fails, the reader finds out
+		// if it fails, the reader notices
 		_ = c.WriteControl(websocket.PingMessage, nil, time.Now().Add(streamPing))
 	})
 	return &pinged{c, over, ended}
 }
 
-// Close is of bluesky.Socket.
+// Close implements bluesky.Socket.
 func (p *pinged) Close() error {
 	p.over()
 	err := p.Conn.Close()

@@ -28,27 +28,29 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Of the streams of Mastodon-compatible servers.
+// Limits for the streams of Mastodon-compatible servers.
 const (
 	MaxStreams  = 1024             // servers
-	localStands = 10 * time.Minute // longer than it takes to find a server silent
-	localMost   = time.Hour        // what is missed meanwhile comes with readings
-	refusedFor  = 24 * time.Hour   // a server that has no stream for us is asked again after that
-	// What a stream may send in an hour, whether or not it is about who is followed, for all and for each account that
-	// it is listened for: a page of posts has 100 KiB or so. One of more is read no more for refusedFor.
+	localStands = 10 * time.Minute // longer than the time after which a silent server is dropped
+	localMost   = time.Hour        // posts that are missed meanwhile come with readings
+	refusedFor  = 24 * time.Hour   // a server that refuses its stream is asked again after this
+	// What a stream may send in an hour: in total, and in addition for each account that this peer
+	// subscribes to. Posts of other accounts count, too. A page of posts has about 100 KiB. A
+	// stream that sends more is not read for refusedFor.
 	maxHourly, maxHourlyEach = 4 << 20, 1 << 20
 	maxPosted                = 100_000 // posts known by their ids, of all servers; about 20 MiB
 )
 
-// refusalRow is what the names of rows begin with that hold a refusal of a server, as JSON.
+// refusalRow is the prefix of the rows that hold a refusal of a server, as JSON.
 const refusalRow = "api.nostream/"
 
-// locals are the public streams of Mastodon-compatible servers, each of which tells of the posts of its own accounts.
-// It has no cursor, and needs not be asked for anybody. A server that refuses is remembered for refusedFor.
+// locals are the public streams of Mastodon-compatible servers. Each reports the posts of all
+// accounts of its server, so there is no list of accounts to ask for. It has no cursor. A refusal
+// of a server is remembered for refusedFor.
 type locals struct {
 	s  *shared
 	mu sync.Mutex
-	by map[partition.Site]*local // of whose accounts some are followed here
+	by map[partition.Site]*local // the servers with accounts that are followed here
 }
 
 // local is the stream of one server.
@@ -81,8 +83,8 @@ func (l *locals) run(ctx context.Context, o Peer) error {
 	return g.Wait()
 }
 
-// choose begins to read the streams that are to be read, and leaves the others. One that is read stays, unless another
-// is of more than twice as many accounts.
+// choose starts the streams that must be read and ends the others. A stream that is read stays,
+// unless another has more than twice as many accounts.
 func (l *locals) choose(ctx context.Context, g *errgroup.Group, o Peer) error {
 	accounts := l.s.subscriptions.listened("mastodon")
 	now := l.s.o.Calls.Now()
@@ -127,7 +129,7 @@ func (l *locals) choose(ctx context.Context, g *errgroup.Group, o Peer) error {
 	return nil
 }
 
-// open is the stream of a server, not read yet.
+// open returns the stream of a server; it is not read yet.
 func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 	host := string(of)[len("mastodon:"):]
 	x := &local{stream: stream{s: l.s, of: of, stands: localStands, most: localMost,
@@ -148,13 +150,14 @@ func (l *locals) open(of partition.Site, now time.Time) (*local, error) {
 	return x, nil
 }
 
-// row is the name of the row of a refusal: what is refused to one credential may not be to another.
+// row returns the name of the row with the refusal of the server. The name depends on the
+// credentials, as the server may accept another one.
 func (x *local) row() string {
 	names := slices.Sorted(maps.Keys(x.s.o.Calls.Tokens.At(x.of)))
 	return streamRow(refusalRow, append([]string{x.host}, names...)...)
 }
 
-// begin has the stream read until its leave is called or it is refused.
+// begin reads the stream until its leave is called or the server refuses.
 func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Peer, x *local) {
 	own, leave := context.WithCancel(ctx)
 	x.leave = leave
@@ -171,7 +174,7 @@ func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Peer, x *local)
 			x.ended(no.Why)
 			b, err := json.Marshal(no)
 			if err != nil {
-				panic(err) // plain values
+				panic(err) // not reached: plain values
 			}
 			return l.s.o.Store.SetMeta(x.row(), b)
 		case ctx.Err() == nil && own.Err() != nil:
@@ -182,7 +185,7 @@ func (l *locals) begin(ctx context.Context, g *errgroup.Group, o Peer, x *local)
 	})
 }
 
-// shown are those that are read or would be, those of the most accounts first.
+// shown returns the status of the streams, those with the most accounts first.
 func (l *locals) shown() (out []Stream) {
 	accounts := l.s.subscriptions.listened("mastodon")
 	l.mu.Lock()
@@ -243,7 +246,7 @@ func (x *local) connect(ctx context.Context, o Peer) error {
 	x.mu.Lock()
 	x.at.Bad += int64(bad + foreign)
 	x.mu.Unlock()
-	if no := x.tooMuch(now); no != nil { // of one that ends before it is looked at
+	if no := x.tooMuch(now); no != nil { // the connection may end before tend checks it
 		return no
 	}
 	switch service.WordOf(err) {
@@ -254,7 +257,7 @@ func (x *local) connect(ctx context.Context, o Peer) error {
 	return err
 }
 
-// tend listens for those who came since, and holds what came against what may.
+// tend subscribes to accounts that joined since, and checks the limit on what the stream sends.
 func (x *local) tend() error {
 	now := x.s.o.Calls.Now()
 	if x.shown().Since.IsZero() {
@@ -264,7 +267,7 @@ func (x *local) tend() error {
 	return x.tooMuch(now)
 }
 
-// tooMuch is a *refusal when more came in this hour than may, else nil.
+// tooMuch returns a *refusal if more came in this hour than is allowed, else nil.
 func (x *local) tooMuch(now time.Time) error {
 	accounts := x.s.subscriptions.many(x.of)
 	x.mu.Lock()
@@ -273,13 +276,14 @@ func (x *local) tooMuch(now time.Time) error {
 	if x.bytes <= most {
 		return nil
 	}
-	x.hour, x.bytes = time.Time{}, 0 // said once: the next connection is judged by what comes on it
+	x.hour, x.bytes = time.Time{}, 0 // the next connection is judged by its own bytes
 	return &refusal{Until: now.Add(refusedFor), Why: fmt.Sprintf("more than %d MiB in an hour, for %d accounts",
 		most>>20, accounts)}
 }
 
-// streamBase is the server to ask for the stream: that which the instance names, when it is of the same registrable
-// domain, as the credential goes to it, and no instance is to have peers connect to whom it likes; else the instance.
+// streamBase returns the address of the server to ask for the stream. That is the one that the
+// instance names, if it has the same registrable domain. The credential is sent there, and an
+// instance must not make peers connect to arbitrary hosts. Otherwise it is the instance.
 func streamBase(host, named string) string {
 	u, err := url.Parse(named)
 	if err != nil || strings.Contains(host, ":") || strings.Contains(u.Host, ":") {
@@ -291,7 +295,8 @@ func streamBase(host, named string) string {
 	return account.Base(host)
 }
 
-// opener connects, within the budget of the server, with the credential that the budget chooses.
+// opener connects within the rate budget of the server, with the credential that the budget
+// chooses.
 func (x *local) opener(p *calls.Budget, o Peer) service.Opener {
 	return func(ctx context.Context, r fetch.Request) (*http.Response, error) {
 		var got *http.Response
@@ -305,7 +310,8 @@ func (x *local) opener(p *calls.Budget, o Peer) service.Opener {
 			got = resp
 			settled := &fetch.Response{Status: resp.StatusCode, Header: resp.Header}
 			if resp.StatusCode >= 500 && resp.Header.Get("Retry-After") == "" {
-				// of a program beside the one that answers all else, which is held up by no fault of this
+				// The streaming server is a separate program. Its errors must not delay calls to
+				// the other one.
 				settled.Status = 0
 			}
 			return settled, nil
@@ -328,20 +334,20 @@ func (x *local) opener(p *calls.Budget, o Peer) service.Opener {
 	}
 }
 
-// metered says how much is read.
+// metered reports how many bytes are read.
 type metered struct {
 	io.ReadCloser
 	came func(n int)
 }
 
-// Read is of io.Reader.
+// Read implements io.Reader.
 func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.ReadCloser.Read(b)
 	m.came(n)
 	return n, err
 }
 
-// came counts what came in this hour.
+// came counts the bytes of this hour.
 func (x *local) came(n int64) {
 	now := x.s.o.Calls.Now()
 	x.mu.Lock()
@@ -352,7 +358,7 @@ func (x *local) came(n int64) {
 	x.bytes += n
 }
 
-// take has an event taken by a visit of its account, if it is about one.
+// take passes an event to the subscription of its account, if there is one.
 func (x *local) take(ctx context.Context, o Peer, k partition.Key, w Event) error {
 	if err := o.ready(ctx); err != nil {
 		return err
@@ -369,9 +375,9 @@ func (x *local) take(ctx context.Context, o Peer, k partition.Key, w Event) erro
 	return x.s.subscriptions.receive(ctx, k, w)
 }
 
-// word is what an event says, and of whom. A server speaks of its own accounts only: who writes as somebody of another
-// is nobody, "". Of a deletion, which has the id of a post alone, that is whose post was read or told of under that id;
-// one that is not known is left to the readings.
+// word converts an event and returns its account. A server reports only its own accounts: for an
+// author on another server the Key is "". A deletion has only the id of the post, so Posted must
+// know the post. If it does not, the next reading finds the deletion.
 func (x *local) word(e mastodon.Event, domain string) (partition.Key, Event) {
 	if e.Post == nil {
 		at, ok := x.s.posted.find(postID{x.of, e.ID})

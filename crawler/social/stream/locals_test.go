@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A credential goes to no other domain than its own, nor does an instance have peers connect elsewhere.
+// A credential goes to no other domain than its own. An instance cannot make peers connect
+// elsewhere.
 func TestWhereAStreamIs(t *testing.T) {
 	for _, c := range [...][3]string{
 		{"m.example", "wss://m.example", "https://m.example"},

@@ -8,26 +8,28 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// postID is what a server calls a post.
+// postID is the id of a post at its server.
 type postID struct {
 	of partition.Site
 	id string
 }
 
-// postOf is a post and whose it is.
+// postOf is a post and its author.
 type postOf struct {
 	by  partition.Key
 	uri string
 }
 
-// Posted are posts by what their servers call them: most of them at most, those that were read or told of last. Safe
-// for concurrent use.
+// Posted finds posts by their id at their server. It holds at most most posts, the ones that were
+// read or reported last. Safe for concurrent use.
 type Posted struct {
-	most     int // 0 = none is kept
+	most     int // 0 = it holds none
 	mu       sync.Mutex
 	now, old map[postID]postOf
 }
 
+// put adds a post. It keeps two maps of at most most/2 posts each, and drops the older map when the
+// newer one is full.
 func (p *Posted) put(id postID, at postOf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +49,7 @@ func (p *Posted) find(id postID) (postOf, bool) {
 	return at, ok
 }
 
-// Read notes the posts of an account that were read in this visit, and the newest of those before.
+// Read adds the posts of an account that were read in this visit, and the newest ones from before.
 func (p *Posted) Read(k partition.Key, st *account.State, posts []store.Record) {
 	if p.most == 0 || k.Service() != "mastodon" {
 		return

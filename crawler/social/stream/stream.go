@@ -22,44 +22,46 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Of a connection to a stream.
+// Times of a connection to a stream.
 const (
-	streamFirst = time.Second // before the next, doubled each time in a row
-	streamBrief = time.Minute // without a connection for no longer, a stream with a cursor is one that tells of all
-	streamIdle  = time.Minute // without a sign of life
+	streamFirst = time.Second // before the next connection; it doubles with each failure in a row
+	// a stream with a cursor still counts as complete after a break of up to this
+	streamBrief = time.Minute
+	streamIdle  = time.Minute // without any sign of life the connection ends
 )
 
-// Stream is how a stream stands that this peer reads.
+// Stream is the status of a stream that this peer reads.
 type Stream struct {
 	Address  string
-	Since    time.Time // it is connected; zero = it is not
-	Accounts int       // that it is about
+	Since    time.Time // when it was connected; zero = it is not
+	Accounts int       // accounts that it reports
 	Connects int64     // connections tried since the start
 	Events   int64
-	Bad      int64     // of what came, that was no event, or none of its server; of connections that have ended
-	Lost     int64     // events that no visit could take in time
-	Last     time.Time // when the last event came
-	Why      string    // why it is not connected
+	// messages of ended connections that were no event, or no event of the server
+	Bad  int64
+	Lost int64     // events that no visit could apply in time
+	Last time.Time // when the last event came
+	Why  string    // why it is not connected
 }
 
-// stream keeps a connection to what tells of the accounts of a site.
+// stream keeps the connection to a stream that reports the accounts of a site.
 type stream struct {
 	s      *shared
 	of     partition.Site
-	stands time.Duration // a connection that lasted so long did not fail
-	most   time.Duration // between two connections that failed
+	stands time.Duration // a connection that lasted this long counts as a success
+	most   time.Duration // the longest wait between two connections that failed
 
 	mu sync.Mutex
 	at Stream
 }
 
-// refusal is why a stream is not asked for again before Until.
+// refusal says why a stream is not asked for again before Until.
 type refusal struct {
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 }
 
-// Error is why.
+// Error returns the reason.
 func (r *refusal) Error() string { return r.Why }
 
 // Options of New.
@@ -70,24 +72,24 @@ type Options struct {
 	// Dial connects to a Jetstream.
 	Dial      func(ctx context.Context, address string) (*websocket.Conn, *http.Response, error)
 	Jetstream string // its address; "" = none is read
-	Streams   int    // of how many Mastodon-compatible servers the public stream is read
+	Streams   int    // the number of Mastodon-compatible servers whose public stream is read
 }
 
-// shared is what all streams have.
+// shared has what all streams share.
 type shared struct {
 	o             Options
 	subscriptions *Subscriptions
 	posted        *Posted
 }
 
-// Streams are those that this peer reads. Safe for concurrent use.
+// Streams are the streams that this peer reads. Safe for concurrent use.
 type Streams struct {
 	shared
 	jet    *jetstream // nil = none is read
-	locals *locals    // nil = of no server
+	locals *locals    // nil = none are read
 }
 
-// New reads no stream yet. Its errors are those of the store.
+// New returns Streams that are not read yet. Its errors are those of the store.
 func New(o Options) (s *Streams, err error) {
 	s = &Streams{shared: shared{o: o, subscriptions: newSubscriptions(o.Jetstream != "" || o.Streams > 0),
 		posted: &Posted{}}}
@@ -103,14 +105,14 @@ func New(o Options) (s *Streams, err error) {
 	return s, nil
 }
 
-// Subscriptions are the accounts that are listened for.
+// Subscriptions returns the accounts that this peer subscribes to.
 func (s *Streams) Subscriptions() *Subscriptions { return s.subscriptions }
 
-// Posted are the posts that streams may say of that they were deleted.
+// Posted returns the posts for which a stream may report the deletion.
 func (s *Streams) Posted() *Posted { return s.posted }
 
-// Listen reads the streams there are, and has the accounts visited that they tell of, and those that waited for a
-// token, until ctx ends. It returns the first failure of the store.
+// Listen reads all streams until ctx ends. It has an account visited when a stream reports it. It
+// also has Keys visited that waited for another token. It returns the first error of the store.
 func (s *Streams) Listen(ctx context.Context, o Peer) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.wake(ctx, o) })
@@ -130,7 +132,8 @@ func (s *Streams) Listen(ctx context.Context, o Peer) error {
 // maxShown is how many streams are shown.
 const maxShown = 64
 
-// Shown are those that this peer reads or would, to be shown: those of the most accounts.
+// Shown returns the status of the streams that this peer reads or would read, the ones with the
+// most accounts first.
 func (s *Streams) Shown() (out []Stream) {
 	if s.jet != nil {
 		out = append(out, s.jet.shown())
@@ -141,7 +144,7 @@ func (s *Streams) Shown() (out []Stream) {
 	return out[:min(len(out), maxShown)]
 }
 
-// shown is how t stands.
+// shown returns the status of t.
 func (t *stream) shown() Stream {
 	t.mu.Lock()
 	at := t.at
@@ -157,14 +160,14 @@ func (t *stream) tried() {
 	t.at.Connects++
 }
 
-// begun notes that there is one.
+// begun notes that the stream is connected.
 func (t *stream) begun(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at.Since, t.at.Why = now, ""
 }
 
-// ended notes why there is none.
+// ended notes why the stream is not connected.
 func (t *stream) ended(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,13 +176,13 @@ func (t *stream) ended(why string) {
 	}
 	t.at.Since, t.at.Why = time.Time{}, why
 	if t.at.Connects == 0 {
-		return // none was begun
+		return // there was no connection
 	}
 	t.s.o.Calls.Logger.Info("a stream ended", "stream", t.at.Address, "why", t.at.Why)
 }
 
-// run connects for as long as there is somebody to listen for, until ctx ends, the store fails, or connect says with a
-// *refusal that it is of no use.
+// run connects while there are accounts to subscribe to. It ends when ctx ends, the store fails, or
+// connect returns a *refusal.
 func (t *stream) run(ctx context.Context, o Peer, connect func(context.Context, Peer) error) error {
 	subs := t.s.subscriptions
 	for wait := streamFirst; ; {
@@ -188,7 +191,8 @@ func (t *stream) run(ctx context.Context, o Peer, connect func(context.Context, 
 				return err
 			}
 		}
-		if err := fetch.Sleep(ctx, streamFirst); err != nil { // for those that come together
+		// wait for accounts that join at the same time
+		if err := fetch.Sleep(ctx, streamFirst); err != nil {
 			return err
 		}
 		begun := t.s.o.Calls.Now()
@@ -225,7 +229,7 @@ func (t *stream) run(ctx context.Context, o Peer, connect func(context.Context, 
 	}
 }
 
-// meanwhile does something every so often until ctx ends; wait returns when it is done no more.
+// meanwhile calls do at each interval until ctx ends. wait returns after the last call.
 func meanwhile(ctx context.Context, every time.Duration, do func()) (wait func()) {
 	over := make(chan struct{})
 	go func() {
@@ -237,12 +241,12 @@ func meanwhile(ctx context.Context, every time.Duration, do func()) (wait func()
 	return func() { <-over }
 }
 
-// streamRow is the name of the row that holds what is kept of a stream which these texts name.
+// streamRow returns the name of the row with the data of the stream that names describe.
 func streamRow(prefix string, names ...string) string {
 	return prefix + account.Digest([]byte(strings.Join(names, "\x00")))[len("sha256:"):][:32]
 }
 
-// streamed are the services of which a stream is read.
+// streamed returns the services whose streams are read.
 func (s *Streams) streamed() (out []string) {
 	if s.jet != nil {
 		out = append(out, "bluesky")

@@ -16,33 +16,35 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A stream reports posts as they are made, changed and deleted. An event is one report about one account. It
-// waits in the memory of the peer that owns the account. The peer visits the account now (Peer.Reschedule).
-// That visit applies the event without a call, and commits it as every visit does: at the slice's owner, in one batch
-// with the Key (I3). Each peer subscribes to its own accounts only, so no event goes from peer to peer. A stream costs
-// one call, which connects.
+// A stream reports posts as they are made, changed and deleted. An event is one report about one
+// account. It waits in the memory of the peer that owns the account. The peer visits the account
+// now (Peer.Reschedule). That visit applies the event without a call, and commits it as every visit
+// does: at the slice's owner, in one batch with the Key (I3). Each peer subscribes to its own
+// accounts only, so no event goes from peer to peer. A stream costs one call, which connects.
 //
-// A crash loses the events that no visit has applied. A stream with a cursor is read again from before the first of
-// them. What it repeats is older than what is kept, and is left out. A stream without a cursor misses posts while there
-// is no connection. Readings find them, and are then as frequent as without a stream (subscriptions.broke).
+// A crash loses the events that no visit has applied. A stream with a cursor is read again from
+// before the first of them. It repeats events that are older than the stored posts; these are left
+// out. A stream without a cursor misses posts while there is no connection. Readings find them, and
+// are then as frequent as without a stream (Subscriptions.broke).
 //
-// Nothing else depends on a stream. Accounts are still read. If the stream reported all that the last readings found,
-// they are read a quarter as often (State.Trust). So the next reading shows that a stream is silent, drops or repeats
-// posts. A stream that makes posts up is believed: the operator or the account chose that server.
+// Nothing else depends on a stream. Accounts are still read. If the stream reported all that the
+// last readings found, they are read a quarter as often (State.Trust). So the next reading shows
+// that a stream is silent, drops or repeats posts. A stream that makes posts up is believed: the
+// operator or the account chose that server.
 
-// Peer is what Listen is given by the peer.
+// Peer has the functions that the peer gives to Listen.
 type Peer struct {
-	Slices func() []partition.Slice // those it may fetch in now
-	// has Keys that are done visited now; an error ends Listen
+	Slices func() []partition.Slice // the slices in which it may fetch now
+	// schedules Keys in state done for a visit now; an error ends Listen
 	Reschedule func(sl partition.Slice, keys []partition.Key) error
-	Hold       func() time.Duration // for how long nothing may be received, 0 = it may
+	Hold       func() time.Duration // for how long nothing may be received; 0 = it may
 	Received   func(bytes int64)
 }
 
-// errHeld ends a connection that would be silent for longer than one is kept.
+// errHeld ends a connection that would be silent longer than streamIdle.
 var errHeld = errors.New("social: the volunteer's limits let nothing be received")
 
-// ready waits for the volunteer's limits: no more is read meanwhile.
+// ready waits until the volunteer's limits allow to receive again.
 func (o Peer) ready(ctx context.Context) error {
 	waited := time.Duration(0)
 	for wait := o.Hold(); wait > 0; wait = o.Hold() {
@@ -56,54 +58,59 @@ func (o Peer) ready(ctx context.Context) error {
 	return nil
 }
 
-// Bounds of subscriptions.
+// Limits of subscriptions.
 const (
-	// bytes of events that wait, of all accounts of a site; its stream is read on when there is room
-	maxEventsOf     = 4 << 20
-	maxEvents       = 128 << 20        // of all sites: more than those of the streams that there are by default
-	eventWeight     = 512              // of an event, beside its text
-	eventsOnce      = 200              // taken by one visit
-	eventsWait      = 10 * time.Minute // events older than this are dropped, because the account cannot be visited
-	batch           = time.Second      // in which events that come are taken together
-	rescheduleAgain = time.Minute      // an account that was not visited is rescheduled again
-	// and not more often than that, whatever a stream says of it: each visit is a commit
+	// bytes of waiting events of all accounts of a site; the stream is read again when there is
+	// room
+	maxEventsOf = 4 << 20
+	maxEvents   = 128 << 20 // bytes for all sites; more than the default streams need
+	eventWeight = 512       // of an event, beside its text
+	eventsOnce  = 200       // events that one visit applies
+	// events older than this are dropped, because the account cannot be visited
+	eventsWait = 10 * time.Minute
+	// time for which events are collected before visits are scheduled
+	batch           = time.Second
+	rescheduleAgain = time.Minute // an account that was not visited is rescheduled after this
+	// the shortest time between two reschedules, as each visit is a commit
 	rescheduleLeast = 5 * time.Second
-	maintainEvery   = 10 * time.Second // how often it is looked which slices are here, and whose events wait
+	maintainEvery   = 10 * time.Second // how often slices and waiting events are checked
 )
 
-// Event is what a stream reports of an account: a post, that one was deleted, or that the account itself may have
-// changed.
+// Event is a report of a stream about an account: a post, a deleted post, or a possible change of
+// the account itself.
 type Event struct {
-	At   time.Time // by the stream
-	Post any       // as the client of the service has it; nil = none
+	At   time.Time // time given by the stream
+	Post any       // of the type of the service's client; nil = none
 	Gone bool      // the post was deleted
 	URI  string    // of the post
-	ID   string    // what the Mark calls one that was deleted
-	Ends bool      // the account is looked up
+	ID   string    // the deleted post's id in the Mark
+	Ends bool      // the account must be looked up
 
 	seq  uint64
-	came time.Time // by our clock
+	came time.Time // by the peer's clock
 	size int
 }
 
-// tells says whether e says anything.
+// tells reports whether e has anything to apply.
 func (e *Event) tells() bool { return e.Post != nil || e.Gone || e.Ends }
 
-// subscription is an account that is listened for.
+// subscription is an account that this peer subscribes to.
 type subscription struct {
-	site        partition.Site
-	slice       partition.Slice
-	since       time.Time // its posts were read then
-	seldom      bool      // they are read more seldom, as a stream without a cursor tells of them
-	plain       bool      // they are to be so no more, and no visit has said so
-	asked       bool      // the connection that there is, or was last, is about it
-	on          time.Time // since when all that the stream says of it comes here; zero = not now
-	lost        int       // how often some events were, and no visit has said so
+	site   partition.Site
+	slice  partition.Slice
+	since  time.Time // time of the last complete reading
+	seldom bool      // it is read less often, as a stream without a cursor reports it
+	// it must be read as often as without a stream, and no visit has applied that yet
+	plain       bool
+	asked       bool      // the present connection, or else the last one, includes it
+	on          time.Time // since when all its events arrive here; zero = they do not now
+	lost        int       // how often events were lost without a visit recording it
 	events      []Event
 	rescheduled time.Time
 }
 
-// Subscriptions are the accounts that this peer listens for, and the events that wait. Safe for concurrent use.
+// Subscriptions are the accounts that this peer subscribes to, and their waiting events. Safe for
+// concurrent use.
 type Subscriptions struct {
 	mu     sync.Mutex
 	open   bool // some stream is read
@@ -112,8 +119,8 @@ type Subscriptions struct {
 	sum    int // of size
 	seq    uint64
 	lost   map[partition.Site]int64
-	room   chan struct{} // closed when some events were taken
-	spoken chan struct{} // an event came: a hint
+	room   chan struct{} // closed when events are removed
+	spoken chan struct{} // a hint that events came
 }
 
 func newSubscriptions(open bool) *Subscriptions {
@@ -122,13 +129,13 @@ func newSubscriptions(open bool) *Subscriptions {
 		spoken: make(chan struct{}, 1)}
 }
 
-// Open says whether any stream is read.
+// Open reports whether any stream is read.
 func (e *Subscriptions) Open() bool { return e.open }
 
-// of is k as it is listened for, nil = it is not.
+// of returns the subscription to k, nil if there is none. The caller holds mu.
 func (e *Subscriptions) of(k partition.Key) *subscription { return e.sites[k.Site()][k] }
 
-// Join listens for k, of which st is the state now.
+// Join subscribes to k, whose state is st now.
 func (e *Subscriptions) Join(k partition.Key, sl partition.Slice, st *account.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,19 +150,20 @@ func (e *Subscriptions) Join(k partition.Key, sl partition.Slice, st *account.St
 	}
 	h.slice, h.since = sl, st.Visited
 	h.plain = false
-	// where there is a cursor, nothing is missed
+	// a stream with a cursor misses nothing
 	if h.seldom = !st.Plain.IsZero() && k.Service() == "mastodon"; h.on.IsZero() {
 		e.forgetSince(h)
 	}
 }
 
-// Leave listens for k no more.
+// Leave ends the subscription to k.
 func (e *Subscriptions) Leave(k partition.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.drop(k)
 }
 
+// drop ends a subscription. The caller holds mu.
 func (e *Subscriptions) drop(k partition.Key) {
 	if h := e.of(k); h != nil {
 		e.forget(h, len(h.events))
@@ -166,7 +174,7 @@ func (e *Subscriptions) drop(k partition.Key) {
 	}
 }
 
-// forget drops the first n words of h.
+// forget removes the first n events of h.
 func (e *Subscriptions) forget(h *subscription, n int) {
 	for _, w := range h.events[:n] {
 		e.size[h.site] -= w.size
@@ -178,7 +186,8 @@ func (e *Subscriptions) forget(h *subscription, n int) {
 	}
 }
 
-// receive takes a word about k, when there is room. Of who is not listened for it is dropped.
+// receive adds an event of k as soon as there is room. It drops the event if there is no
+// subscription to k.
 func (e *Subscriptions) receive(ctx context.Context, k partition.Key, w Event) error {
 	for {
 		e.mu.Lock()
@@ -199,7 +208,7 @@ func (e *Subscriptions) receive(ctx context.Context, k partition.Key, w Event) e
 	}
 }
 
-// add has w wait.
+// add appends w to the waiting events.
 func (e *Subscriptions) add(h *subscription, w Event) {
 	e.seq++
 	w.seq = e.seq
@@ -209,7 +218,7 @@ func (e *Subscriptions) add(h *subscription, w Event) {
 	e.hint()
 }
 
-// hint has it looked soon whom words are about.
+// hint wakes maintain, which reschedules the accounts of waiting events.
 func (e *Subscriptions) hint() {
 	select {
 	case e.spoken <- struct{}{}:
@@ -217,8 +226,9 @@ func (e *Subscriptions) hint() {
 	}
 }
 
-// Events are those that wait for a visit of k, eventsOnce at most; last is the number of the last of them, 0 = there is
-// none. plain: its readings are to be as without a stream; so many times some were lost.
+// Events returns the events that wait for a visit of k, at most eventsOnce. last is the number of
+// the last one, 0 if there is none. more says that more events wait. plain says that k must be read
+// as often as without a stream. lost is how often events were lost.
 func (e *Subscriptions) Events(k partition.Key) (some []Event, last uint64, more, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -233,7 +243,8 @@ func (e *Subscriptions) Events(k partition.Key) (some []Event, last uint64, more
 	return slices.Clone(h.events[:n]), last, n < len(h.events), h.plain, h.lost
 }
 
-// Kept forgets the words about k up to one, what words said beside them: what came of that is durable.
+// Kept removes the events of k up to number last, and the plain and lost that Events returned. Call
+// it when the visit that applied them is durable.
 func (e *Subscriptions) Kept(k partition.Key, last uint64, plain bool, lost int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,18 +254,19 @@ func (e *Subscriptions) Kept(k partition.Key, last uint64, plain bool, lost int)
 			n++
 		}
 		e.forget(h, n)
-		h.lost, h.plain = max(0, h.lost-lost), h.plain && !plain // it may have come anew since
+		// plain may have been set again since
+		h.lost, h.plain = max(0, h.lost-lost), h.plain && !plain
 	}
 }
 
-// listens says whether k is listened for.
+// listens reports whether there is a subscription to k.
 func (e *Subscriptions) listens(k partition.Key) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.of(k) != nil
 }
 
-// Since is from when on a stream told all it knows of k, zero = it does not now.
+// Since returns since when a stream reports all events of k; zero means that it does not now.
 func (e *Subscriptions) Since(k partition.Key) time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -264,13 +276,14 @@ func (e *Subscriptions) Since(k partition.Key) time.Time {
 	return time.Time{}
 }
 
-// ask says whom of a site a new connection is to be about, most at most, and from when on it is to tell. Who was
-// asked for before is not in from: their words have been read up to the cursor.
+// ask returns the accounts of a site for a new connection, at most most, and the time from which on
+// their events are needed. Accounts of the last connection do not count for from: their events were
+// read up to the cursor.
 func (e *Subscriptions) ask(of partition.Site, most int) (keys []partition.Key, from time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := e.sites[of]
-	// those first who were asked for, so that who is left out stays it
+	// accounts of the last connection first, so that an account that is left out stays out
 	keys = slices.SortedFunc(maps.Keys(all), func(a, b partition.Key) int {
 		return cmp.Or(yesFirst(all[a].asked, all[b].asked), cmp.Compare(a, b))
 	})
@@ -298,14 +311,14 @@ func yesFirst(a, b bool) int {
 	return 1
 }
 
-// news says whether there is somebody of a site to be asked for who is not yet.
+// news reports whether a site has an account that the connection does not include.
 func (e *Subscriptions) news(of partition.Site) (news bool) {
 	e.each(of, func(h *subscription) { news = news || !h.asked })
 	return news
 }
 
-// connected says that a stream tells of those that were asked for from now on; disconnected that for a
-// while it did not.
+// connected notes that from now on a stream reports the accounts of its connection. disconnected
+// notes that for a while it did not.
 func (e *Subscriptions) connected(of partition.Site, now time.Time) {
 	e.each(of, func(h *subscription) {
 		if h.asked && h.on.IsZero() {
@@ -318,12 +331,12 @@ func (e *Subscriptions) disconnected(of partition.Site) {
 	e.each(of, func(h *subscription) { h.on = time.Time{} })
 }
 
-// missed says that what a stream reported for a while is lost.
+// missed notes that the events of a stream are lost for some time.
 func (e *Subscriptions) missed(of partition.Site) {
 	e.each(of, func(h *subscription) { h.on, h.lost = time.Time{}, h.lost+1 })
 }
 
-// tells says that a stream, which need not be asked for anybody, tells of everybody of a site from now on.
+// tells notes that a stream that reports all accounts of a site does so from now on.
 func (e *Subscriptions) tells(of partition.Site, now time.Time) {
 	e.each(of, func(h *subscription) {
 		if h.asked = true; h.on.IsZero() {
@@ -332,8 +345,8 @@ func (e *Subscriptions) tells(of partition.Site, now time.Time) {
 	})
 }
 
-// broke says that a stream that has no cursor ended. Only readings find what is made until the next connection,
-// so those that are more seldom because of it are so no more.
+// broke notes that a stream without a cursor ended. Only readings find what is posted until the
+// next connection. So accounts that are read less often because of the stream no longer are.
 func (e *Subscriptions) broke(of partition.Site) {
 	e.each(of, func(h *subscription) {
 		h.asked, h.on = false, time.Time{}
@@ -341,7 +354,7 @@ func (e *Subscriptions) broke(of partition.Site) {
 	})
 }
 
-// forgetSince has what may not have been told of an account read as if there were no stream.
+// forgetSince has an account read as often as without a stream, if it was read less often.
 func (e *Subscriptions) forgetSince(h *subscription) {
 	if h.seldom {
 		h.seldom, h.plain = false, true
@@ -349,6 +362,7 @@ func (e *Subscriptions) forgetSince(h *subscription) {
 	}
 }
 
+// each calls do, with mu held, for each subscription of a site.
 func (e *Subscriptions) each(of partition.Site, do func(*subscription)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -357,7 +371,7 @@ func (e *Subscriptions) each(of partition.Site, do func(*subscription)) {
 	}
 }
 
-// listened is how many accounts of each site of a service are listened for.
+// listened returns the number of subscriptions for each site of a service.
 func (e *Subscriptions) listened(service string) map[partition.Site]int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -370,7 +384,7 @@ func (e *Subscriptions) listened(service string) map[partition.Site]int {
 	return out
 }
 
-// oldest is the time of the first word about a site that waits, zero = none does.
+// oldest returns the time of the oldest waiting event of a site, zero if there is none.
 func (e *Subscriptions) oldest(of partition.Site) (at time.Time) {
 	e.each(of, func(h *subscription) {
 		for _, w := range h.events {
@@ -382,7 +396,8 @@ func (e *Subscriptions) oldest(of partition.Site) (at time.Time) {
 	return at
 }
 
-// counted is how many accounts of a site are asked for, and how many words about it were lost.
+// counted returns how many accounts of a site a connection includes, and how many events of the
+// site were lost.
 func (e *Subscriptions) counted(of partition.Site) (asked int, lost int64) {
 	e.each(of, func(h *subscription) {
 		if h.asked {
@@ -394,7 +409,8 @@ func (e *Subscriptions) counted(of partition.Site) (asked int, lost int64) {
 	return asked, e.lost[of]
 }
 
-// reschedule gives the accounts that have events and are to be visited now, and loses what waited too long.
+// reschedule returns the accounts that must be visited now because of their events. It drops events
+// that have waited for eventsWait.
 func (e *Subscriptions) reschedule(now time.Time) map[partition.Slice][]partition.Key {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -421,7 +437,7 @@ func (e *Subscriptions) reschedule(now time.Time) map[partition.Slice][]partitio
 	return out
 }
 
-// keep leaves the accounts of slices that are not here any more.
+// keep ends the subscriptions in slices that are no longer here.
 func (e *Subscriptions) keep(here map[partition.Slice]bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -434,7 +450,8 @@ func (e *Subscriptions) keep(here map[partition.Slice]bool) {
 	}
 }
 
-// maintain has accounts that a stream told of visited, and listens for those of the slices that come, until ctx ends.
+// maintain reschedules accounts with waiting events, and subscribes to the accounts of each slice
+// that this peer gets, until ctx ends.
 func (s *Streams) maintain(ctx context.Context, o Peer) error {
 	here := map[partition.Slice]bool{}
 	tick := time.NewTicker(maintainEvery)
@@ -455,14 +472,14 @@ func (s *Streams) maintain(ctx context.Context, o Peer) error {
 			return ctx.Err()
 		case <-tick.C:
 		case <-s.subscriptions.spoken:
-			if err := fetch.Sleep(ctx, batch); err != nil { // those that come together
+			if err := fetch.Sleep(ctx, batch); err != nil { // collect events for a moment
 				return err
 			}
 		}
 	}
 }
 
-// came calls do for each slice of now that is not in before, and gives those of now.
+// came calls do for each slice of now that is not in before. It returns the set of slices in now.
 func came(now []partition.Slice, before map[partition.Slice]bool,
 	do func(partition.Slice) error) (map[partition.Slice]bool, error) {
 	is := map[partition.Slice]bool{}
@@ -477,7 +494,7 @@ func came(now []partition.Slice, before map[partition.Slice]bool,
 	return is, nil
 }
 
-// listenIn listens for those accounts of a slice that are followed, as their states say.
+// listenIn subscribes to the accounts of a slice whose states say that they are followed.
 func (s *Streams) listenIn(sl partition.Slice) error {
 	for _, of := range s.streamed() {
 		var keys []partition.Key
@@ -507,7 +524,7 @@ func (s *Streams) listenIn(sl partition.Slice) error {
 	return nil
 }
 
-// many is how many accounts of a site are listened for.
+// many returns the number of subscriptions at a site.
 func (e *Subscriptions) many(of partition.Site) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

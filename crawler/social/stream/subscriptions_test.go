@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// A server whose words nobody takes fills its own room, and no other stream waits for that.
+// Events of a server that no visit takes fill only that server's own room. No other stream waits
+// for them.
 func TestASiteFillsItsOwnRoom(t *testing.T) {
 	e := newSubscriptions(true)
 	bad, good := account.KeyOf("mastodon:a@bad.test"), account.KeyOf("mastodon:a@good.test")
@@ -41,8 +42,8 @@ func TestASiteFillsItsOwnRoom(t *testing.T) {
 	}
 }
 
-// That an account is read as if there were no stream is said to a visit however long that takes, and is no word that is
-// lost.
+// An account that must be read as often as without a stream keeps that mark until a visit applies
+// it. The mark does not expire and is not counted as a lost event.
 func TestPlainReadingsAreNotForgotten(t *testing.T) {
 	e := newSubscriptions(true)
 	k, now := account.KeyOf("mastodon:a@m.test"), time.Now()
@@ -67,7 +68,8 @@ func TestPlainReadingsAreNotForgotten(t *testing.T) {
 	}
 }
 
-// A limit that holds for long ends a connection, however short the pieces are in which it is looked at again.
+// A limit that holds for long ends a connection, however short the intervals are in which it is
+// checked.
 func TestLimitsThatHoldEndAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, piece := range []time.Duration{time.Second, time.Minute} {
@@ -82,7 +84,8 @@ func TestLimitsThatHoldEndAConnection(t *testing.T) {
 	})
 }
 
-// What came is held against a server once: a connection that fails a day later is not taken for one that sent too much.
+// The bytes of a stream count against a server once. A connection that fails a day later is not
+// refused for them.
 func TestTooMuchIsSaidOnce(t *testing.T) {
 	of := &shared{o: Options{Calls: &calls.Caller{Now: time.Now}}, subscriptions: newSubscriptions(true)}
 	x := &local{stream: stream{s: of, of: "mastodon:m.test"}}

@@ -13,11 +13,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// wakePage is how many rows of a site are looked at in one reading.
+// wakePage is how many rows of a site one query returns.
 const wakePage = 1000
 
-// wake has those Keys visited now that waited for another token than there is now, in each slice that comes, until ctx
-// ends.
+// wake reschedules the Keys that were refused with other tokens than this peer has now. It does so
+// for each slice that this peer gets, until ctx ends.
 func (s *Streams) wake(ctx context.Context, o Peer) error {
 	if len(s.o.Calls.Tokens.Sites()) == 0 {
 		<-ctx.Done()
@@ -47,7 +47,7 @@ func (s *Streams) wake(ctx context.Context, o Peer) error {
 	}
 }
 
-// wakeIn is wake for a site in a slice.
+// wakeIn is wake for one site in one slice.
 func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error {
 	now, sum := s.o.Calls.Now(), s.o.Calls.Tokens.Sum(site)
 	if sum == "" {
@@ -67,7 +67,8 @@ func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error 
 			if err != nil && !errors.Is(err, store.ErrNotExist) {
 				return err
 			}
-			if st, err := account.DecodeState(b); err != nil || st.Barred != sum { // "": written before states said it
+			// "": the state is older than this field
+			if st, err := account.DecodeState(b); err != nil || st.Barred != sum {
 				keys = append(keys, d.Key)
 			}
 		}
@@ -79,7 +80,8 @@ func (s *Streams) wakeIn(sl partition.Slice, site partition.Site, o Peer) error 
 	return nil
 }
 
-// refusedToken says of a row's reason that the Key may have been refused for want of a good token.
+// refusedToken reports whether a row's reason says that the Key may have been refused because no
+// token was valid.
 func refusedToken(reason string) bool {
 	return strings.Contains(reason, string(service.NeedsToken)) || strings.Contains(reason, string(service.Closed))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// API is the account.API of X, which answers nobody without a token and charges for each user and post
-// that it returns: a call is made when the money of the day is enough for the most that it may bring.
+// API is the account.API of X. X requires a token and charges for each user and post that it
+// returns. A call is made only if the money of the day pays for the most that it may return.
 type API struct {
 	account.Visit
 	calls   *calls.Caller
@@ -26,29 +26,29 @@ type API struct {
 	c       *twitter.Client
 }
 
-// Options are the server to ask, and what was learned of how it wants to be asked.
+// Options are the address of the server, and what was learned of the requests that it accepts.
 type Options struct {
 	Base    string
 	Dialect *twitter.Dialect
 }
 
-// New is the API of one visit, which calls by session.
+// New returns the API of one visit, which makes its calls with session.
 func New(v account.Visit, c *calls.Caller, session *calls.Session, o Options) *API {
 	return &API{Visit: v, calls: c, session: session, o: o}
 }
 
-// Prices in millionths of a US dollar, as in the table of budgets: a page is no larger than what a
-// day's money buys a few times.
+// Prices in millionths of a US dollar, as in the table of budgets. Pages are so small that the
+// money of a day pays for pagesADay of them, but they have at least 10 items.
 const (
 	priceUser = 10_000
 	pricePost = 5_000
 	pagesADay = 4
 )
 
-// errNoToken is why X is not asked.
+// errNoToken is the reason why X is not asked.
 var errNoToken = errors.New("no token: X answers only requests with one; give it with --token-file")
 
-// Enter is of account.API.
+// Enter implements account.API.
 func (v *API) Enter(context.Context) error {
 	site := v.Key.Site()
 	creds := v.calls.Tokens.At(site)
@@ -70,7 +70,7 @@ func (v *API) Enter(context.Context) error {
 	return err
 }
 
-// costs is what a call counts as.
+// costs returns the charge of a call.
 func costs(c service.Call) calls.Charge {
 	out := calls.Charge{Class: string(c.Class), Items: 1, Kind: "user", Had: idsIn}
 	switch c.Class {
@@ -97,7 +97,7 @@ func costs(c service.Call) calls.Charge {
 	return out
 }
 
-// idsIn are the ids of what an answer returns.
+// idsIn returns the ids of the things in an answer.
 func idsIn(body []byte) (ids []string, ok bool) {
 	type thing struct {
 		ID service.Text `json:"id"`
@@ -127,10 +127,10 @@ func idsIn(body []byte) (ids []string, ok bool) {
 	return ids, true
 }
 
-// id is the account of the Key.
+// id returns the id of the Key's account.
 func (v *API) id() string { return account.NameOf(v.Key.Account()) }
 
-// Most is of account.API: as many as a day's money buys a few times.
+// Most implements account.API. The money of a day pays for pagesADay such calls.
 func (v *API) Most() int {
 	least := int64(twitter.BatchSize)
 	for _, daily := range v.calls.Tokens.Daily(v.Key.Site()) {
@@ -139,7 +139,7 @@ func (v *API) Most() int {
 	return int(max(least, 1))
 }
 
-// Called is of account.API: ids, or names where whose they are is what is asked.
+// Called implements account.API. It returns an id, or for the Key of a name the name in lower case.
 func (*API) Called(k partition.Key, _ *account.State) string {
 	if k.Kind() == partition.KindName {
 		return strings.ToLower(strings.TrimPrefix(account.NameOf(k), "@"))
@@ -147,7 +147,7 @@ func (*API) Called(k partition.Key, _ *account.State) string {
 	return account.NameOf(k.Account())
 }
 
-// Look is of account.API.
+// Look implements account.API.
 func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) {
 	out := map[string]any{}
 	if v.Key.Kind() != partition.KindName {
@@ -164,13 +164,13 @@ func (v *API) Look(ctx context.Context, names []string) (map[string]any, error) 
 	return out, err
 }
 
-// Counts is of account.API.
+// Counts implements account.API.
 func (*API) Counts(int64) bool { return true }
 
-// Class is of account.API.
+// Class implements account.API.
 func (*API) Class() string { return string(twitter.ClassUsers) }
 
-// Named is of account.API.
+// Named implements account.API.
 func (v *API) Named(ctx context.Context, had any) (partition.Key, error) {
 	if p, ok := had.(twitter.Profile); ok {
 		return p.Key()
@@ -185,7 +185,7 @@ func (v *API) Named(ctx context.Context, had any) (partition.Key, error) {
 	return "", gone(absent)
 }
 
-// gone is the Fault that an absence is.
+// gone returns the Fault for an account or post that is absent.
 func gone(absent []twitter.Absence) error {
 	f := &service.Fault{Service: "twitter", Op: "lookup", Word: service.Gone, FromAPI: true, Retry: -1}
 	if len(absent) > 0 {
@@ -194,7 +194,7 @@ func gone(absent []twitter.Absence) error {
 	return f
 }
 
-// Profile is of account.API.
+// Profile implements account.API.
 func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 	p, ok := had.(twitter.Profile)
 	var err error
@@ -227,12 +227,12 @@ func (v *API) Profile(ctx context.Context, had any) (account.Person, error) {
 		}}, nil
 }
 
-// Resume is of account.API.
+// Resume implements account.API.
 func (v *API) Resume(from service.Checkpoint) (account.Edges, error) {
 	return account.ListOf(v.c.ResumeEdges(from, service.Limits{}))
 }
 
-// Feeds is of account.API: the posts of an account, or what a search finds.
+// Feeds implements account.API. The feed has the posts of an account, or the results of a search.
 func (v *API) Feeds(_ context.Context, back int) ([]account.Feed, error) {
 	f := twitter.PostsOf(v.State.ID)
 	if k := v.Key; k.Kind() == partition.KindSearch {
@@ -245,23 +245,23 @@ func (v *API) Feeds(_ context.Context, back int) ([]account.Feed, error) {
 	return []account.Feed{&feed{tl, v, map[string]bool{}}}, nil
 }
 
-// feed is of account.Feed.
+// feed implements account.Feed.
 type feed struct {
 	*twitter.Timeline
 	v        *API
-	replaced map[string]bool // versions of posts that came as another
+	replaced map[string]bool // old versions of posts that came in another version
 }
 
-// Kept is of account.Feed.
+// Kept implements account.Feed.
 func (f *feed) Kept() *service.Mark { return &f.v.State.Mark }
 
-// URI is of account.Feed.
+// URI implements account.Feed.
 func (f *feed) URI(id string) string { return f.v.State.Names[id] }
 
-// Empty is of account.Feed: of each post it is said what became of it.
+// Empty implements account.Feed. The service says of each post what became of it.
 func (*feed) Empty() bool { return false }
 
-// posts notes the versions of posts that were read.
+// posts converts posts and notes their old versions.
 func (f *feed) posts(all []twitter.Post) []account.Post {
 	for _, p := range all {
 		for _, was := range p.Versions {
@@ -273,7 +273,7 @@ func (f *feed) posts(all []twitter.Post) []account.Post {
 	return postsOf(all)
 }
 
-// Page is of account.Feed.
+// Page implements account.Feed.
 func (f *feed) Page(ctx context.Context) ([]account.Post, error) {
 	b, err := f.Next(ctx)
 	out := f.posts(b.Posts)
@@ -285,23 +285,24 @@ func (f *feed) Page(ctx context.Context) ([]account.Post, error) {
 	return out, err
 }
 
-// One is of account.Feed.
+// One implements account.Feed.
 func (f *feed) One(ctx context.Context, id string) ([]account.Post, error) {
-	if f.replaced[id] { // it is there, as another version
+	if f.replaced[id] { // it exists in another version
 		return nil, nil
 	}
 	found, absent, err := f.v.c.PostsByID(ctx, []string{id})
 	out := f.posts(found)
-	if err != nil || len(found) > 0 || absent[0].Word != service.Gone { // not shown to us any more is not deleted
+	// a post that is no longer shown to us may still exist
+	if err != nil || len(found) > 0 || absent[0].Word != service.Gone {
 		return out, err
 	}
 	return nil, gone(absent)
 }
 
-// Whole is of account.API.
+// Whole implements account.API.
 func (*API) Whole() {}
 
-// Batch is of account.API: as many as a day's money buys a few times, within what rounds may use of it.
+// Batch implements account.API. The share of a day's money for rounds pays for one such call.
 func (v *API) Batch() int {
 	least := int64(twitter.BatchSize)
 	for _, daily := range v.calls.Tokens.Daily(v.Key.Site()) {
@@ -310,13 +311,13 @@ func (v *API) Batch() int {
 	return int(max(least, account.LooksAlone+1))
 }
 
-// LookAgain is of account.API.
+// LookAgain implements account.API.
 func (v *API) LookAgain(ctx context.Context, posts []store.Record) ([]account.Post, []store.Record, error) {
 	found, _, err := v.c.PostsByID(ctx, account.IDs(posts))
 	return postsOf(found), account.Absent(posts, found, func(p twitter.Post) string { return p.ID }), err
 }
 
-// LookAt is of account.API.
+// LookAt implements account.API.
 func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, error) {
 	found, absent, err := v.c.PostsByID(ctx, []string{post.ID})
 	if err != nil || len(found) > 0 {
@@ -325,5 +326,5 @@ func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, er
 	return nil, gone(absent)
 }
 
-// Told is of account.API: no stream of X is read.
+// Told implements account.API. No stream of X is read.
 func (*API) Told(any, *store.Record, bool) (account.Post, bool) { return account.Post{}, false }

@@ -1,3 +1,3 @@
-// Package x is how package social asks X: what its client says, in the words of package account, within the money of a
-// day.
+// Package x is package social's adapter to X: it converts the client's answers to the types of
+// package account, within a daily amount of money.
 package x

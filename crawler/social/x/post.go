@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// uriOf is the name of a post: by its first version.
+// uriOf returns the URI of a post. It has the id of the first version.
 func uriOf(p twitter.Post) string {
 	id := p.ID
 	if len(p.Versions) > 0 {
@@ -17,7 +17,7 @@ func uriOf(p twitter.Post) string {
 	return "https://x.com/i/status/" + id
 }
 
-// postsOf are posts as account has them.
+// postsOf converts posts to the type of package account.
 func postsOf(all []twitter.Post) (out []account.Post) {
 	for _, p := range all {
 		out = append(out, postOf(p))
@@ -25,7 +25,7 @@ func postsOf(all []twitter.Post) (out []account.Post) {
 	return out
 }
 
-// postOf is a post as account has it.
+// postOf converts a post to the type of package account.
 func postOf(p twitter.Post) account.Post {
 	out := account.Post{ID: p.ID, By: writerOf(p.Author), Closed: p.Author.Protected}
 	r := &out.Record
@@ -69,7 +69,7 @@ func postOf(p twitter.Post) account.Post {
 	return out
 }
 
-// writerOf is somebody as an answer shows them.
+// writerOf returns an author as an answer shows the author.
 func writerOf(p twitter.Profile) account.Writer {
 	return account.Said(account.KeyOf("twitter:"+p.ID), service.Wishes(p.Name, p.Note))
 }

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	hostLeaseTimeout = 2 * time.Second       // one question about host leases
-	hostLeaseRounds  = 10 * time.Millisecond // least time between two, so that questions go together
+	hostLeaseTimeout = 2 * time.Second       // one request for host leases
+	hostLeaseRounds  = 10 * time.Millisecond // least time between rounds: requests share a message
 )
 
-// addresses is this peer's part in the host leases of IP addresses (package hostlease): it
-// gives those of the Keys ip:ADDR that it owns, and takes those of the addresses
-// that it crawls. fetch asks it before each request to an address that has a
-// pace; questions to other owners are sent beside that, one message to an owner
-// at a time.
+// addresses is this peer's part in the host leases of IP addresses (package hostlease). It gives
+// the leases of the Keys ip:ADDR that this peer owns, and takes those of the addresses that it
+// crawls. fetch calls ask before each request to an address that has a pace. Requests to other
+// owners run in the background, one message per owner at a time.
 type addresses struct {
 	n    *Node
 	kick chan struct{}
 
-	mu    sync.Mutex // taken before giving
+	mu    sync.Mutex // always locked before giving
 	taker *hostlease.Taker
-	busy  map[string]bool // owners that are being asked
+	busy  map[string]bool // owners with a request under way
 
 	giving sync.Mutex
 	giver  *hostlease.Giver
-	since  map[partition.Slice]time.Time // gained then, not when this peer started
+	since  map[partition.Slice]time.Time // when a slice was gained after this peer started
 }
 
+// newAddresses returns the addresses of n, with no leases.
 func newAddresses(n *Node) *addresses {
 	return &addresses{n: n, kick: make(chan struct{}, 1), busy: map[string]bool{},
 		since: map[partition.Slice]time.Time{},
@@ -46,7 +46,7 @@ func newAddresses(n *Node) *addresses {
 		giver: hostlease.NewGiver(hostlease.GiverOptions{})}
 }
 
-// gained says that slices have come into this peer's hands.
+// gained records that this peer now owns slices.
 func (k *addresses) gained(slices []partition.Slice) {
 	k.giving.Lock()
 	defer k.giving.Unlock()
@@ -56,7 +56,7 @@ func (k *addresses) gained(slices []partition.Slice) {
 	}
 }
 
-// share is this peer's part in the pace of addresses, for each client that asks sites.
+// share connects the pace of addresses with each client that sends requests to sites.
 func (k *addresses) share() *fetch.Share { return &fetch.Share{Ask: k.ask, Done: k.done} }
 
 // ask is fetch.Share.Ask.
@@ -96,20 +96,20 @@ func (k *addresses) wake() {
 	}
 }
 
-// owner is who gives the host leases of a, "" while that is not known, and the slice of
-// its Key.
+// owner returns the peer that gives the host leases of a, and the slice of the address's Key. The
+// peer is "" while it is not known.
 func (k *addresses) owner(a netip.Addr) (string, partition.Slice) {
 	s := k.n.store.SliceOf(addressKey(a))
 	return k.n.laneOf(s), s
 }
 
-// addressKey is canonical for any address that fetch has: no zone, no IPv4 in
-// IPv6 clothes.
+// addressKey returns the canonical Key of any address that fetch has: without zone, and never IPv4
+// in IPv6 form.
 func addressKey(a netip.Addr) partition.Key {
 	return partition.Key("ip:" + a.Unmap().WithZone("").String())
 }
 
-// ownHostLease asks this peer itself. k.mu is held.
+// ownHostLease asks this peer's own giver. k.mu is held.
 func (k *addresses) ownHostLease(q hostlease.Ask) {
 	begun := time.Now()
 	ans, refusal := k.give(k.n.id, q)
@@ -120,7 +120,7 @@ func (k *addresses) ownHostLease(q hostlease.Ask) {
 	}
 }
 
-// run asks the owners.
+// run sends the requests to the owners until ctx ends.
 func (k *addresses) run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -145,7 +145,7 @@ func (k *addresses) run(ctx context.Context) error {
 	}
 }
 
-// round asks what is to be asked now, and says when there is more. k.mu is held.
+// round sends the requests that are due now, and returns when the next ones are due. k.mu is held.
 func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time {
 	owners := map[netip.Addr]string{}
 	due, again := k.taker.Due(time.Now(), func(a netip.Addr) bool {
@@ -186,7 +186,7 @@ func (k *addresses) round(ctx context.Context, asking *sync.WaitGroup) time.Time
 	return again
 }
 
-// askOwner asks another peer, and tells the taker what came of it.
+// askOwner sends a request to another peer and gives the result to the taker.
 func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.Ask) {
 	ctx, cancel := context.WithTimeout(ctx, hostLeaseTimeout)
 	defer cancel()
@@ -225,7 +225,7 @@ func (k *addresses) askOwner(ctx context.Context, owner string, qs []hostlease.A
 	}
 }
 
-// words say why owner gives no host lease.
+// words explains why owner gives no host lease.
 func (k *addresses) words(owner string, a *wire.TurnAnswer) string {
 	switch {
 	case a.State == wire.TurnAnswer_STATE_REFUSED:
@@ -236,7 +236,7 @@ func (k *addresses) words(owner string, a *wire.TurnAnswer) string {
 	return fmt.Sprintf("%s does not own it any more", owner)
 }
 
-// serveTurns answers another peer.
+// serve answers another peer's request.
 func (k *addresses) serve(from string, m *wire.Turns) *wire.TurnsAnswer {
 	out := &wire.TurnsAnswer{Answers: make([]*wire.TurnAnswer, len(m.Asks))}
 	for i, w := range m.Asks {
@@ -245,6 +245,7 @@ func (k *addresses) serve(from string, m *wire.Turns) *wire.TurnsAnswer {
 	return out
 }
 
+// answer answers one entry of a request, after it has checked the address that the peer sends.
 func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
 	key, err := partition.KeyFromWire("ip:" + w.Address)
 	if err != nil {
@@ -273,13 +274,13 @@ func (k *addresses) answer(from string, w *wire.TurnAsk) *wire.TurnAnswer {
 	return out
 }
 
+// refusedHostLease returns the refusal of a request for which no host lease is possible.
 func refusedHostLease(err error) *wire.TurnAnswer {
 	return &wire.TurnAnswer{State: wire.TurnAnswer_STATE_REFUSED, Reason: err.Error(), WaitMs: 5000}
 }
 
-// give answers a question, this peer's own or another's; refusal says why it
-// does not. The guard that keeps the crawler out of private networks holds for
-// the Keys of addresses, too.
+// give answers a request of this peer or of another one. refusal gives the reason if it does not.
+// The guard that keeps the crawler out of private networks also holds for the Keys of addresses.
 func (k *addresses) give(from string, q hostlease.Ask) (ans hostlease.Answer, refusal *wire.TurnAnswer) {
 	n := k.n
 	if err := n.client.Reachable(q.Addr); err != nil {
@@ -288,13 +289,13 @@ func (k *addresses) give(from string, q hostlease.Ask) (ans hostlease.Answer, re
 	s := n.store.SliceOf(addressKey(q.Addr))
 	k.giving.Lock()
 	defer k.giving.Unlock()
-	now := time.Now() // between the question and its answer: what both sides count from
+	now := time.Now() // lies between request and response: both sides count from it
 	if !n.quorum.Acts(s, now) {
 		return ans, &wire.TurnAnswer{State: wire.TurnAnswer_STATE_NOT_OWNER, Owner: n.quorum.Owner(s), WaitMs: 500}
 	}
 	base := max(0, n.client.AddrGap(q.Addr))
-	// Until the floor a host lease may be used that the owner before this one gave, or
-	// this peer in its last life; of a peer that knew nobody that was itself.
+	// Before the floor, a host lease from the previous owner may still be in use, or one that this
+	// peer gave before its restart. A peer that knew no other peer was itself the only taker.
 	floor, later := k.since[s]
 	if !later {
 		floor = n.started
@@ -305,10 +306,12 @@ func (k *addresses) give(from string, q hostlease.Ask) (ans hostlease.Answer, re
 	return k.giver.Ask(from, q, base, floor, now), nil
 }
 
+// ms converts milliseconds of a message to a Duration of at most wire.MaxTurnMs.
 func ms(n uint64) time.Duration {
 	return time.Duration(min(n, wire.MaxTurnMs)) * time.Millisecond
 }
 
+// wireAsk converts a request to its form in a message. It rounds delays up and QuietMs down.
 func wireAsk(q hostlease.Ask) *wire.TurnAsk {
 	up := func(d time.Duration) uint64 {
 		return min(uint64((max(0, d)+time.Millisecond-1)/time.Millisecond), wire.MaxTurnMs)
@@ -318,10 +321,10 @@ func wireAsk(q hostlease.Ask) *wire.TurnAsk {
 		QuietMs: uint64(max(0, q.Quiet) / time.Millisecond)}
 }
 
-// maxBlockedNamed is how many blocked addresses a status names.
+// maxBlockedNamed is the number of blocked addresses that a status names.
 const maxBlockedNamed = 8
 
-// status are the addresses that wait, and those without a host lease, in words.
+// status returns the number of addresses that wait, and describes those that get no host lease.
 func (k *addresses) status(now time.Time) (waiting int, blocked []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -332,7 +335,7 @@ func (k *addresses) status(now time.Time) (waiting int, blocked []string) {
 	return k.taker.Stats(now).Waiting, blocked
 }
 
-// metrics are both sides' samples.
+// metrics returns the samples of the taker and of the giver.
 func (k *addresses) metrics(now time.Time) []api.Metric {
 	k.mu.Lock()
 	t := k.taker.Stats(now)

@@ -23,8 +23,8 @@ func hostLeaseOf(n *Node, from string, ask *wire.TurnAsk) *wire.TurnAnswer {
 	return r.GetTurns().GetAnswers()[0]
 }
 
-// Host leases are given of canonical addresses that the guard lets through and that
-// this peer owns, and of nothing else.
+// Host leases are given only for canonical addresses that the guard allows and whose Key this peer
+// owns.
 func TestHostLeasesAreGuarded(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	for _, bad := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "192.168.1.1", "::1", "fd00::1", "0.0.0.0",
@@ -56,8 +56,8 @@ func TestHostLeasesAreGuarded(t *testing.T) {
 	}
 }
 
-// What comes into this peer's hands has host leases that another one gave: none is
-// given until they are over. A peer that knew nobody has given them itself.
+// After a slice is gained, its previous owner's host leases may still be in use. No lease is given
+// until they are over. A peer that knew no other peer gave them itself.
 func TestNewGiverWaits(t *testing.T) {
 	n := openNode(t, Options{})
 	a := netip.MustParseAddr("11.0.0.7")
@@ -89,7 +89,8 @@ func TestNewGiverWaits(t *testing.T) {
 	}
 }
 
-// Sites of an address whose owner is not reached wait, and status says why.
+// If an address's owner cannot be reached, the sites of the address wait, and status gives the
+// reason.
 func TestUnreachedOwnerOfAnAddress(t *testing.T) {
 	n := openNode(t, Options{})
 	a := netip.MustParseAddr("11.0.0.7")
@@ -115,7 +116,7 @@ func TestUnreachedOwnerOfAnAddress(t *testing.T) {
 	}
 }
 
-// One peer that asks for everything keeps nobody else from anything for long.
+// A peer that requests every lease does not keep others waiting for long.
 func TestGreedyAsker(t *testing.T) {
 	n := openNode(t, Options{})
 	var all []*wire.TurnAsk
@@ -123,7 +124,7 @@ func TestGreedyAsker(t *testing.T) {
 		all = append(all, &wire.TurnAsk{Address: netip.AddrFrom4([4]byte{11, 1, byte(i / 250), byte(i % 250)}).String(),
 			Want: true, Turn: uint64(i + 1)})
 	}
-	time.Sleep(1100 * time.Millisecond) // no gap is owed to the peer's last life
+	time.Sleep(1100 * time.Millisecond) // no gap is owed to the time before the restart
 	enter(n, "greedy")
 	r := n.serve(t.Context(), "greedy", &wire.Request{Body: &wire.Request_Turns{Turns: &wire.Turns{Asks: all}}})
 	if a := r.GetTurns().GetAnswers(); len(a) != len(all) || a[0].State != wire.TurnAnswer_STATE_GIVEN {
@@ -142,8 +143,8 @@ func TestGreedyAsker(t *testing.T) {
 	}
 }
 
-// A link of a peer of an older version to the port of another service is refused, and says so; one to a port that
-// another peer's operator may allow is taken.
+// A link from an older version to the port of another service is refused with a reason. A link to a
+// port that another peer's operator may allow is accepted.
 func TestAttackMailPort(t *testing.T) {
 	n := openNode(t, Options{})
 	for text, ok := range map[string]bool{"web:http://h.example:25/": false, "web:http://h.example:6667/x": false,

@@ -13,13 +13,14 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// sharedWorld is 50 domains on one public address.
+// sharedWorld has 50 domains on one public address.
 func sharedWorld(v *crawltest.Visits) crawltest.Options {
 	return crawltest.Options{Seed: 5, Sites: 50, Pages: 4, Words: 30, Seeds: 10, Names: true, Shared: 50,
 		Prefix: "11.77", Plain: true, Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
-// gaps are those between the requests to an address, and how long they took.
+// gaps returns the smallest gap between the requests to an address, their duration and their
+// number.
 func gaps(v *crawltest.Visits) (smallest, took time.Duration, n int) {
 	all := v.Sorted()
 	for i := range all[min(1, len(all)):] {
@@ -30,8 +31,8 @@ func gaps(v *crawltest.Visits) (smallest, took time.Duration, n int) {
 	return smallest, all[len(all)-1].At.Sub(all[0].At), len(all)
 }
 
-// An address that 50 domains live on has one pace, whoever of five peers crawls
-// them, and loses little of it to their taking host leases.
+// An address that serves 50 domains has one pace, whichever of five peers crawl them. Taking host
+// leases costs little of that pace.
 func TestSharedAddress(t *testing.T) {
 	racetest.OneProcessor(t)
 	var v crawltest.Visits
@@ -68,8 +69,8 @@ func TestSharedAddress(t *testing.T) {
 	})
 }
 
-// The owner of the address's Key dies in the middle, and then a peer stands
-// still: the gap holds, and the crawl ends whole.
+// The owner of the address's Key dies during the crawl, and then a peer pauses. The gap holds, and
+// the crawl completes.
 func TestSharedAddressLosesItsOwner(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -115,14 +116,14 @@ func TestSharedAddressLosesItsOwner(t *testing.T) {
 	})
 }
 
-// chaoticWorld is 40 domains on eight public addresses.
+// chaoticWorld has 40 domains on eight public addresses.
 func chaoticWorld(v *crawltest.Visits) crawltest.Options {
 	return crawltest.Options{Seed: 6, Sites: 40, Pages: 8, Words: 30, Names: true, Shared: 5, Prefix: "11.77",
 		Think: 30 * time.Millisecond, Gap: time.Second, Seen: v.Add}
 }
 
-// Crashes, pauses, cuts, slow and lost messages, and joins: what host leases promise
-// holds at every address, and the crawl ends whole.
+// With crashes, pauses, network cuts, slow and lost messages, and joins, the guarantees of host
+// leases hold at every address, and the crawl completes.
 func TestSharedAddressesInChaos(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -162,8 +163,8 @@ func TestSharedAddressesInChaos(t *testing.T) {
 	}
 }
 
-// Sites with an address each are crawled as fast as if nobody asked for host leases,
-// with far fewer questions than requests.
+// Sites with an address each are crawled as fast as without host leases. Requests for leases are
+// far fewer than fetches.
 func TestAddressesOfTheirOwn(t *testing.T) {
 	racetest.OneProcessor(t)
 	var v crawltest.Visits
@@ -190,15 +191,15 @@ func TestAddressesOfTheirOwn(t *testing.T) {
 			}
 		}
 		t.Logf("%d requests in %s, %.0f questions", n, took, questions)
-		// 25 requests to a site, a second and the answer apart
+		// 25 requests to a site, each a second plus the response time apart
 		if fair := 32 * time.Second; took > fair || questions > float64(n)/3 {
 			t.Errorf("%d requests in %s, want %s; %.0f questions", n, took, fair, questions)
 		}
 	})
 }
 
-// The same in real time, over real sockets: domains on one loopback address,
-// which has a pace because the operator asks for one.
+// The same in real time over real sockets: several domains on one loopback address, which has a
+// pace because the operator sets one.
 func TestSharedLoopbackAddress(t *testing.T) {
 	racetest.Skip(t)
 	if testing.Short() {

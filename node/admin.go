@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// API is this peer as its HTTP surface sees it.
+// API returns the functions of this peer that its HTTP API uses.
 func (n *Node) API() api.Peer {
 	return api.Peer{
 		Status:   func(context.Context) (api.Status, error) { return n.Status(), nil },
@@ -39,7 +39,7 @@ func (n *Node) API() api.Peer {
 	}
 }
 
-// ready is nil when this peer can serve: it has met its swarm and holds what it
+// ready returns nil if this peer can serve: it has met its swarm and acts in all slices that it
 // owns.
 func (n *Node) ready() error {
 	if live, _ := n.placement.Views(); live.Len() == 0 {
@@ -52,6 +52,7 @@ func (n *Node) ready() error {
 	return nil
 }
 
+// peers returns all members of the effective view, with the status of those that answer in 2 s.
 func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 	live, view := n.placement.Views()
 	assign := n.quorum.Assignment()
@@ -74,7 +75,7 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 			defer cancel()
 			resp, err := n.swarm.Call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
 			if err != nil {
-				return // Status stays nil: it did not answer
+				return // Status stays nil because the peer did not answer
 			}
 			var st api.Status
 			if strictjson.Unmarshal(resp.GetStatus().GetJson(), &st) == nil {
@@ -86,7 +87,7 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 	return out, nil
 }
 
-// failures are this peer's last ones.
+// failures returns this peer's latest failed fetches.
 func (n *Node) failures(context.Context) ([]api.Failure, error) {
 	out := []api.Failure{}
 	for _, f := range n.crawler.Failures() {
@@ -95,6 +96,7 @@ func (n *Node) failures(context.Context) ([]api.Failure, error) {
 	return out, nil
 }
 
+// ownerOf returns the owner and the replicas of k's slice.
 func (n *Node) ownerOf(ctx context.Context, k partition.Key) (api.Owner, error) {
 	s := n.store.SliceOf(k)
 	_, replicas := n.ownerAnywhere(ctx, s)
@@ -109,11 +111,11 @@ func (n *Node) ownerOf(ctx context.Context, k partition.Key) (api.Owner, error) 
 	return o, nil
 }
 
-// maxPlaced bounds how often show follows a unit that has moved on.
+// maxPlaced is the most moves of a unit that show follows.
 const maxPlaced = 8
 
-// show asks the owner of k what it knows: the registrar, and in geo mode who
-// crawls k now.
+// show asks the owner of k what it knows. It starts at the registrar. In geo mode it follows the
+// unit to the slice that crawls k now.
 func (n *Node) show(ctx context.Context, k partition.Key) (api.Shown, error) {
 	sl := n.store.SliceOf(k)
 	var evidence json.RawMessage
@@ -132,7 +134,7 @@ func (n *Node) show(ctx context.Context, k partition.Key) (api.Shown, error) {
 	}
 }
 
-// showAt is what the owner of sl knows of k, and the slice that it sent it on to.
+// showAt returns what the owner of sl knows of k, and the slice to which it moved k, or 0.
 func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) (api.Shown, partition.Slice, error) {
 	owner, _ := n.ownerAnywhere(ctx, sl)
 	if owner == n.id || owner == "" {
@@ -161,9 +163,8 @@ func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) 
 	return out, partition.Slice(a.GetPlaced()), nil
 }
 
-// Seed admits keys at their registrars. An owner that cannot be reached now is
-// asked again for a few seconds; what stays without a final answer says busy,
-// and is not kept here: the caller seeds it again.
+// Seed admits keys at their registrars. For 8 s it asks an unreachable owner again. A key without a
+// final answer gets "busy" and is not stored here, so the caller must seed it again.
 func (n *Node) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
 	n.seeding.Add(1)
 	defer n.seeding.Add(-1)
@@ -195,6 +196,8 @@ func (n *Node) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedAnswer
 	}
 }
 
+// seedRound sends the keys with the indices open once to their owners, and writes the answers to
+// out.
 func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, out []api.SeedAnswer) error {
 	byOwner := map[string][]int{}
 	for _, i := range open {
@@ -222,8 +225,8 @@ func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, 
 	return nil
 }
 
-// admitAt admits items at owner, here or far; an owner that cannot be reached
-// gives busy with the reason. The error is the store's alone.
+// admitAt admits items at owner, which is this peer or another one. If owner cannot be reached, the
+// answer is busy, with the reason. The error comes from the store alone.
 func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admission) ([]verdict, error) {
 	if owner == n.id {
 		return n.admit(ctx, items)
@@ -274,8 +277,8 @@ func answerWord(a wire.ForwardAck_Answer) string {
 	return "busy"
 }
 
-// SeedUntilDone admits keys, trying again until each has a final answer or ctx
-// ends: what `run --seed` needs while the swarm is still forming.
+// SeedUntilDone admits keys and tries again until each has a final answer or ctx ends. `run --seed`
+// needs this while the swarm is still forming.
 func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
 	n.seeding.Add(1)
 	defer n.seeding.Add(-1)

@@ -13,18 +13,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// verdict is what became of one link that somebody wants admitted here.
+// verdict is the answer to one link that a peer or this peer wants admitted here.
 type verdict struct {
 	answer wire.ForwardAck_Answer
-	reason string           // for refused
-	owner  string           // for not-owner
-	moved  *store.Placement // of a final answer: the unit has gone on
+	reason string           // set if refused
+	owner  string           // set if not-owner
+	moved  *store.Placement // with a final answer: where the unit moved, or nil
 }
 
-// admit is the registrar's side of I1 and I2: every answer that is final is
-// durable at a majority of the slice's replicas when it returns. Links of slices
-// that this peer does not own get not-owner (I5), those of slices that it may
-// not act in now, or that no majority has in time, busy.
+// admit is the registrar's side of I1 and I2. When it returns, every final answer is durable at a
+// majority of the slice's replicas. Links of slices that this peer does not own get not-owner (I5).
+// Links get busy if this peer may not act in their slice now, or if no majority has them in time.
 func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, error) {
 	out, g, err := n.admitHere(items)
 	if err != nil || len(g.heads) == 0 {
@@ -35,8 +34,8 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 	late := n.replicator.Await(ctx, g.heads)
 	for i, it := range items {
 		s := n.target(it)
-		// A position that was waited for while the slice was lost and won again may
-		// be of another log than the answer is in.
+		// The slice may have been lost and won again during the wait. Then the position may belong
+		// to another log than the one that has the answer.
 		under, here := g.under[s]
 		unsure := late[s] || here && under.Compare(n.quorum.ReplicaSet(s)) != 0
 		if unsure && out[i].answer != wire.ForwardAck_ANSWER_REFUSED {
@@ -49,15 +48,14 @@ func (n *Node) admit(ctx context.Context, items []store.Admission) ([]verdict, e
 // ackTimeout is how long an acknowledgement may wait for a majority.
 const ackTimeout = 4 * time.Second
 
-// grounds are what answers rest on: positions of logs, and the ReplicaSets that
-// these are logs under.
+// grounds is what answers depend on: positions of logs, and the ReplicaSets of these logs.
 type grounds struct {
 	heads map[partition.Slice]uint64
 	under map[partition.Slice]quorum.ReplicaSet
 }
 
-// admitHere admits into this peer's store. No promise to another candidate falls
-// between the question whether this peer acts and the write.
+// admitHere admits links into this peer's store. It holds the agreement, so no promise to another
+// candidate falls between the check that this peer acts and the write.
 func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	n.agreement.RLock()
 	defer n.agreement.RUnlock()
@@ -126,6 +124,7 @@ func (n *Node) admitHere(items []store.Admission) ([]verdict, grounds, error) {
 	return out, g, nil
 }
 
+// notActing returns the answer for a slice in which this peer does not act.
 func (n *Node) notActing(s partition.Slice) verdict {
 	owner := n.quorum.Owner(s)
 	if owner == n.id || owner == "" {
@@ -134,25 +133,24 @@ func (n *Node) notActing(s partition.Slice) verdict {
 	return verdict{answer: wire.ForwardAck_ANSWER_NOT_OWNER, owner: owner}
 }
 
-// admissible is what a Key must be beside canonical: something this peer can
-// fetch, and no address inside a private network (the fetcher checks again
-// after DNS, on every dial).
+// admissible returns why this peer cannot fetch a canonical Key, or nil. A Key is refused if no
+// source handles it, or if its address is in a private network. The fetcher checks the address
+// again after DNS, on every connection.
 func (n *Node) admissible(k partition.Key) error {
 	if !n.handles(k) {
 		return fmt.Errorf("no source of this version fetches %s keys", k.Service())
 	}
-	if port, named := k.Port(); named && partition.BadPort(port) { // of a peer of an older version
+	if port, named := k.Port(); named && partition.BadPort(port) { // from an older version
 		return fmt.Errorf("%w: %d belongs to another service than the web", fetch.ErrPort, port)
 	}
 	ip, err := netip.ParseAddr(k.Host())
 	if err != nil {
-		return nil // a name
+		return nil // a host name
 	}
 	return n.client.Reachable(ip)
 }
 
-// serveForward answers another peer's links. Keys are checked at this gate
-// exactly as seeds are.
+// serveForward answers another peer's links. It checks Keys exactly as it checks seeds.
 func (n *Node) serveForward(ctx context.Context, f *wire.Forward) (*wire.ForwardAck, error) {
 	ack := &wire.ForwardAck{Answers: make([]wire.ForwardAck_Answer, len(f.Links)),
 		Reasons: make([]string, len(f.Links))}
@@ -188,6 +186,7 @@ func (n *Node) serveForward(ctx context.Context, f *wire.Forward) (*wire.Forward
 	return ack, nil
 }
 
+// admissionOf checks a link of another peer and converts it.
 func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 	k, err := partition.KeyFromWire(l.Key)
 	if err != nil {
@@ -202,7 +201,7 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 	a := store.Admission{Key: k, Referrer: ref, Depth: int(min(l.Depth, 1<<16)), Priority: int(min(l.Priority, 255)),
 		Seed: l.Seed, From: partition.Slice(l.From)}
 	if a.Hint = store.ParseHint(uint64(l.Hint), l.ChangedUnix); a.Hint.Kind != 0 && ref.Site() != k.Site() {
-		a.Hint.Kind = store.HintElsewhere // whatever it calls itself: a site's own word is its own
+		a.Hint.Kind = store.HintElsewhere // only a site is believed about its own pages
 	}
 	if l.Slice != 0 {
 		if a.In, err = n.swarm.SliceFrom(l.Slice, k); err != nil {
@@ -213,6 +212,7 @@ func (n *Node) admissionOf(l *wire.Link) (store.Admission, error) {
 	return a, nil
 }
 
+// linkOf converts an Admission to its form in a message.
 func linkOf(a store.Admission) *wire.Link {
 	l := &wire.Link{Key: string(a.Key), Referrer: string(a.Referrer), Depth: uint32(a.Depth),
 		Priority: uint32(a.Priority), Seed: a.Seed,

@@ -7,16 +7,16 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Agreed is who keeps and owns s by the newest ReplicaSet that this peer knows.
+// Agreed returns the newest ReplicaSet of s that this peer knows.
 func (n *Node) Agreed(s partition.Slice) quorum.ReplicaSet { return n.quorum.ReplicaSet(s) }
 
-// Acting lists the slices in which this peer may begin a fetch now.
+// Acting returns the slices in which this peer may start a fetch now.
 func (n *Node) Acting() []partition.Slice { return n.quorum.Acting(time.Now()) }
 
-// Slices lists all slices of the swarm, in order. It must not be changed.
+// Slices returns all slices of the swarm, in order. The caller must not change it.
 func (n *Node) Slices() []partition.Slice { return n.slices }
 
-// replicas are the replicas of s as known here, the owner first.
+// replicas returns the replicas of s that this peer knows, the owner first.
 func (n *Node) replicas(s partition.Slice) []string {
 	c := n.quorum.ReplicaSet(s)
 	out := []string{c.Owner}
@@ -28,8 +28,8 @@ func (n *Node) replicas(s partition.Slice) []string {
 	return out
 }
 
-// assignment gives every slice to one live peer that keeps it, the owner when it
-// lives (I8).
+// assignment maps live peers to slices. Each slice is assigned to its owner, or, if the owner is
+// not alive, to another live replica (I8).
 func (n *Node) assignment() map[string][]partition.Slice {
 	out := n.quorum.Assignment()
 	for id, ss := range out {

@@ -14,7 +14,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// stolen are the ReplicaSets that give all slices to a liar, as a stranger sent them.
+// stolen returns ReplicaSets that give all slices to a liar, as a stranger sends them.
 func stolen(n *Node, liar string, change func(*wire.Config)) (out []*wire.Config) {
 	for _, s := range n.slices {
 		c := &wire.Config{Slice: uint64(s), Gen: 1, Owner: liar, Keepers: []string{liar},
@@ -25,7 +25,7 @@ func stolen(n *Node, liar string, change func(*wire.Config)) (out []*wire.Config
 	return out
 }
 
-// lies are the ways to say so.
+// lies returns several forms of such ReplicaSets, by name.
 func lies(n *Node, liar string) map[string][]*wire.Config {
 	return map[string][]*wire.Config{
 		"the next generation": stolen(n, liar, func(*wire.Config) {}),
@@ -42,7 +42,7 @@ func lies(n *Node, liar string) map[string][]*wire.Config {
 	}
 }
 
-// tellLies brings ReplicaSets by every request that has some.
+// tellLies sends ReplicaSets in every kind of request that contains some.
 func tellLies(t *testing.T, n *Node, from string, all []*wire.Config) {
 	t.Helper()
 	var ballots []*wire.Proposal
@@ -61,7 +61,7 @@ func tellLies(t *testing.T, n *Node, from string, all []*wire.Config) {
 	}
 }
 
-// agreedRows are keeping's rows as they are stored.
+// agreedRows returns the stored rows of the agreement.
 func agreedRows(t *testing.T, n *Node) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -72,8 +72,8 @@ func agreedRows(t *testing.T, n *Node) map[string]string {
 	return out
 }
 
-// attack tells lies to a running node and says how many slices it lost, and what
-// of the agreement changed on its disk.
+// attack sends lies to a running node. The test fails if the node loses a slice or its stored
+// agreement changes.
 func attack(t *testing.T, n *Node, from string) {
 	t.Helper()
 	before, acting := agreedRows(t, n), n.Status().Slices
@@ -99,7 +99,7 @@ func attack(t *testing.T, n *Node, from string) {
 	}
 }
 
-// restartable is a node that is run, closed and opened again with the same directory.
+// restartable is a node that can be stopped and opened again with the same directory.
 type restartable struct {
 	*Node
 	o    Options
@@ -125,8 +125,8 @@ func newRestartable(t *testing.T) *restartable {
 	return r
 }
 
-// TestAttackStolenSlices: a host that is no member says that all slices are its
-// own. None is lost, at once and after a restart.
+// TestAttackStolenSlices: a host that is no member claims all slices. None is lost, at once or
+// after a restart.
 func TestAttackStolenSlices(t *testing.T) {
 	r := newRestartable(t)
 	attack(t, r.Node, "stranger")
@@ -141,8 +141,8 @@ func TestAttackStolenSlices(t *testing.T) {
 	}
 }
 
-// TestAttackStolenSlicesByMember: the same of a member that keeps nothing, of
-// slices that this peer owns and of such as others keep.
+// TestAttackStolenSlicesByMember: a member that keeps nothing makes the same claim, about slices of
+// this peer and of others.
 func TestAttackStolenSlicesByMember(t *testing.T) {
 	r := newRestartable(t)
 	enter(r.Node, "liar", "honest")
@@ -160,8 +160,8 @@ func TestAttackStolenSlicesByMember(t *testing.T) {
 	}
 }
 
-// TestAttackFormerReplica: who kept a slice and gave it away is no more believed
-// than anybody else; who keeps it is.
+// TestAttackFormerReplica: a peer that gave its slice away is believed no more than any other peer.
+// A present replica is believed.
 func TestAttackFormerReplica(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, "former", "owner")
@@ -191,10 +191,10 @@ func TestAttackFormerReplica(t *testing.T) {
 	}
 }
 
-// TestAttackEpoch: an epoch out of all bounds is never learned, whoever says it,
-// and an orphan of the last one is left alone.
+// TestAttackEpoch: an epoch beyond the bounds is never learned, whichever peer reports it. An
+// orphan with the last epoch is not adopted.
 func TestAttackEpoch(t *testing.T) {
-	const most, step = 1 << 32, 1 << 10 // what keeping allows; it had no bounds
+	const most, step = 1 << 32, 1 << 10 // the bounds of package quorum; once there were none
 	n := openNode(t, Options{})
 	enter(n, "owner")
 	s := n.slices[0]
@@ -218,8 +218,8 @@ func TestAttackEpoch(t *testing.T) {
 	}
 }
 
-// poison writes what the program of before the rules stored when a stranger had
-// told it that all slices were its own.
+// poison writes the rows that an older program stored when a stranger claimed all slices. That
+// program had no rules yet.
 func poison(t *testing.T, st *db.Store, slices []partition.Slice, change func(*quorum.ReplicaSet)) {
 	t.Helper()
 	metas := map[string][]byte{}
@@ -237,9 +237,8 @@ func poison(t *testing.T, st *db.Store, slices []partition.Slice, change func(*q
 	}
 }
 
-// TestAttackPoisonedDirectory: a directory in which the program of before stored
-// an impossible ReplicaSet of every slice opens, and the slices come back with what is
-// in them; what was stored is put aside.
+// TestAttackPoisonedDirectory: an older program stored an impossible ReplicaSet of every slice. The
+// directory opens, the slices come back with their rows, and the stored sets are put aside.
 func TestAttackPoisonedDirectory(t *testing.T) {
 	for name, change := range map[string]func(*quorum.ReplicaSet){
 		"generation":  func(*quorum.ReplicaSet) {},

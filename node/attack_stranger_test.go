@@ -19,7 +19,7 @@ const (
 	absent      = "replica that the View lacks"
 )
 
-// TestAttackStrangerReads: who is no member reads nothing of the store.
+// TestAttackStrangerReads: a peer that is no member can read nothing from the store.
 func TestAttackStrangerReads(t *testing.T) {
 	n := openNode(t, Options{})
 	k := mustKey(t, "http://a.example/")
@@ -56,15 +56,15 @@ func TestAttackStrangerReads(t *testing.T) {
 	}
 }
 
-// overriding is an attempt to override a verdict.
+// overriding is one attempt to override a verdict.
 type overriding struct {
 	name, from string
-	names      string // whom the override is by, "" = the founder
+	names      string // the peer that the override names, "" = the founder
 	taken      bool
 }
 
-// TestAttackStrangerOverrules: an override counts when the charter lets its sender
-// overrule, and names its sender.
+// TestAttackStrangerOverrules: an override counts only if the charter allows it to the sender, and
+// if it names the sender.
 func TestAttackStrangerOverrules(t *testing.T) {
 	overrule(t, Options{}, []overriding{
 		{"a stranger, in the name of the victim", stranger, "", false},

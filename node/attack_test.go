@@ -22,7 +22,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// rowsSaid are the rows of a store that was made to say that of k.
+// rowsSaid returns the rows of another store in which c was committed for k.
 func rowsSaid(t *testing.T, n *Node, k partition.Key, c store.Commit) (partition.Slice, []*wire.Row) {
 	t.Helper()
 	s := elsewhere(t, n)
@@ -46,7 +46,7 @@ func pageBy(k partition.Key, peer, text string, at time.Time) *store.Record {
 		Peer: peer, Status: 200, Text: text, Title: "Bank"}
 }
 
-// have has n hold an honest page.
+// have stores an honest page in n.
 func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
 	t.Helper()
 	if _, err := n.store.Queue.Admit([]store.Admission{{Key: k}}, r.FetchedAt); err != nil {
@@ -58,8 +58,9 @@ func have(t *testing.T, n *Node, k partition.Key, r *store.Record) {
 	}
 }
 
-// TestAttackReconcilePoison: by Unite nobody replaces a page in another's name, with one of the
-// future, or says that it is gone; what a member says in its own name is looked at again soon.
+// TestAttackReconcilePoison: with Unite, a peer cannot replace a page in another's name, replace it
+// with a page from the future, or report it gone. What a member reports in its own name is soon
+// fetched again.
 func TestAttackReconcilePoison(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, plainMember, fellow)
@@ -128,7 +129,7 @@ func TestAttackReconcilePoison(t *testing.T) {
 	}
 }
 
-// counted is the sum of a metric's values that have all of the labels, each by its value.
+// counted returns the sum of a metric's values that have all of the label values.
 func counted(n *Node, name string, labels ...string) (sum float64) {
 	for _, m := range n.metrics() {
 		if all := slices.Collect(maps.Values(m.Labels)); m.Name == name &&
@@ -139,7 +140,7 @@ func counted(n *Node, name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// peerIDs are ids of peers that nobody runs.
+// peerIDs returns n ids of peers that do not exist.
 func peerIDs(t *testing.T, n int) (out []string) {
 	t.Helper()
 	for range n {
@@ -161,7 +162,7 @@ func waitFor(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// surplusAt makes n the holder of a copy of k's slice that owner and others keep.
+// surplusAt gives n a copy of k's slice, which the replicas keep; the first one is the owner.
 func surplusAt(t *testing.T, n *Node, k partition.Key, replicas ...string) (partition.Slice, quorum.ReplicaSet) {
 	t.Helper()
 	have(t, n, k, pageBy(k, n.id, "honest", time.Now().Add(-time.Hour)))
@@ -182,7 +183,7 @@ func has(t *testing.T, n *Node, s partition.Slice) bool {
 	return len(rows) > 0
 }
 
-// answering has the given peers answer in place of the network.
+// answering returns the responses of fake peers instead of using the network.
 func answering(answer map[string]func(*wire.Request) *wire.Response) func(context.Context, string, *wire.Request,
 	dht.Caller) (*wire.Response, error) {
 	return func(_ context.Context, to string, req *wire.Request, _ dht.Caller) (*wire.Response, error) {
@@ -204,8 +205,8 @@ func dropIt(yes bool) func(*wire.Request) *wire.Response {
 	}
 }
 
-// TestAttackMemberDrops: the word of the owner alone has no copy dropped that others are to
-// keep as well. What is dropped all the same comes back: TestDroppedCopyComesBack.
+// TestAttackMemberDrops: a copy that other peers must keep as well is not dropped on the report of
+// the owner alone. TestDroppedCopyComesBack tests that a dropped copy can come back.
 func TestAttackMemberDrops(t *testing.T) {
 	peers := peerIDs(t, 3)
 	evil, second, third := peers[0], peers[1], peers[2]
@@ -219,7 +220,7 @@ func TestAttackMemberDrops(t *testing.T) {
 	kept, _ := surplusAt(t, n, k, evil, second, third)
 	lost, _ := surplusAt(t, n, other, evil)
 	waitFor(t, "the copy that only the owner keeps is dropped", func() bool { return !has(t, n, lost) })
-	for range 5 { // of rounds that drop what they may
+	for range 5 { // rounds that drop surplus copies
 		if err := n.tidier.DropSurplus(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -16,21 +16,21 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-const backupRetry = time.Hour // after one that failed, at most
+const backupRetry = time.Hour // the longest delay after a failed backup
 
-// backups are what is told of them.
+// backups is what the metrics show about backups.
 type backups struct {
 	last   atomic.Int64 // Unix seconds of the newest, 0 = none
 	failed atomic.Int64
 }
 
-// Backup makes a backup of this peer in dir, which must not exist, while it
-// works on. What is committed after the call may be missing.
+// Backup backs up this peer to dir, which must not exist, while it keeps working. Rows committed
+// after the call may be missing.
 func (n *Node) Backup(dir string) error {
 	return backup.Make(n.o.fileSystem(), n.store, dir, n.o.Dir, backup.Info{Peer: n.id, Version: n.o.Version})
 }
 
-// BackupOf makes a backup of a peer that does not run: store.ErrLocked when it does.
+// BackupOf backs up a peer that does not run. It returns store.ErrLocked if the peer runs.
 func BackupOf(o Options, dir string) error {
 	o = o.withDefaults()
 	key, err := o.identity(false)
@@ -45,8 +45,8 @@ func BackupOf(o Options, dir string) error {
 	return errors.Join(backup.Make(o.fileSystem(), s, dir, o.Dir, info), s.Close())
 }
 
-// runBackups makes the scheduled backups. One that fails is said, counted and tried
-// again; the ones before it stay.
+// runBackups makes the scheduled backups. A failed backup is logged, counted and tried again. The
+// earlier backups stay.
 func (n *Node) runBackups(ctx context.Context) error {
 	disk := n.o.fileSystem()
 	wait := time.Duration(0)
@@ -55,7 +55,7 @@ func (n *Node) runBackups(ctx context.Context) error {
 		n.backups.last.Store(last.Unix())
 		for _, b := range all {
 			if n.o.FS != nil {
-				break // in memory
+				break // in memory: no file modes
 			}
 			if err := closeBackup(b.Dir, n.log); err != nil {
 				n.log.Error("close a backup", "dir", b.Dir, "err", err)

@@ -24,7 +24,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// backedUp is a store with n records on disk, and a function that writes more of them.
+// backedUp returns a store on disk with n records, and a function that writes more of them.
 func backedUp(t *testing.T, disk vfs.FS, n int) (*db.Store, func(from, to int)) {
 	t.Helper()
 	charter := partition.DefaultCharter("test", "founder")
@@ -66,9 +66,9 @@ func texts(t *testing.T, s *db.Store) map[partition.Key]string {
 	return out
 }
 
-// A backup made while the store is written to has all that was there when it began,
-// whole; a data directory restored of it has the same records, a new identity and no
-// agreement; and neither is made over what is there.
+// A backup made during writes has everything that was there when it started. A directory restored
+// from it has the same records, a new identity and no agreement. Neither is written over existing
+// data.
 func TestBackupAndRestore(t *testing.T) {
 	disk := vfs.NewMem()
 	s, write := backedUp(t, disk, 100)
@@ -121,7 +121,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 }
 
-// What is no backup, is of another format, or is not what it says, is refused, and nothing is left.
+// Restore refuses a directory that is no backup, has another format, or does not match its Info. It
+// leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -163,8 +164,8 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 }
 
-// Whatever operation of a backup fails, or is the last before a crash, the backup before
-// it can be restored, and there is no half one under a whole one's name.
+// If any operation of a backup fails, or is the last one before a crash, the previous backup can
+// still be restored. No unfinished backup has the name of a complete one.
 func TestBackupCutShort(t *testing.T) {
 	steps := 0
 	for at, ok := 0, false; !ok && at < 2000; at += 1 + at/12 {
@@ -229,7 +230,7 @@ func TestBackupCutShort(t *testing.T) {
 	}
 }
 
-// The newest few stay; what was cut short, and what is not ours, is told apart.
+// Prune keeps the newest backups. It removes unfinished ones and leaves files that are not backups.
 func TestPruneBackups(t *testing.T) {
 	disk := vfs.NewMem()
 	s, _ := backedUp(t, disk, 1)
@@ -259,7 +260,7 @@ func TestPruneBackups(t *testing.T) {
 	}
 }
 
-// A copy that would fill the disk is refused before it begins.
+// A copy that would fill the disk is refused before it starts.
 func TestBackupWantsRoom(t *testing.T) {
 	mem := vfs.NewMem()
 	s, _ := backedUp(t, mem, 1)
@@ -275,7 +276,7 @@ func TestBackupWantsRoom(t *testing.T) {
 	}
 }
 
-// smallDisk has no links and little room.
+// smallDisk is a file system without hard links and with little space.
 type smallDisk struct {
 	vfs.FS
 	usage vfs.DiskUsage

@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// budgets are this peer's budgets at servers, as status shows them.
+// budgets returns this peer's rate budgets at servers, as status shows them.
 func (n *Node) budgets(now time.Time) (out []api.Budget) {
 	for _, s := range n.social.Budgets() {
 		counts := map[string]budget.Count{}
@@ -29,7 +29,8 @@ func (n *Node) budgets(now time.Time) (out []api.Budget) {
 				Used: max(0, b.Limit-b.Free), Open: b.Open,
 				Window: b.Window.Seconds(), Calls: counts[b.Credential].Calls, Refused: counts[b.Credential].Refused,
 				Held: held[b.Credential]}
-			// the next call has room or not; the window is not filled up
+			// An adaptive bucket only knows whether the next call has room. Its window is not
+			// filled up.
 			if x.Paced = b.Kind == budget.Adaptive; x.Paced {
 				x.Used = b.Open
 			}
@@ -43,7 +44,7 @@ func (n *Node) budgets(now time.Time) (out []api.Budget) {
 	return out
 }
 
-// rejected are this peer's tokens that are not accepted.
+// rejected returns this peer's tokens that a server does not accept.
 func (n *Node) rejected() (out []api.Rejected) {
 	for _, r := range n.social.Rejected() {
 		out = append(out, api.Rejected(r))
@@ -51,7 +52,7 @@ func (n *Node) rejected() (out []api.Rejected) {
 	return out
 }
 
-// rounds are how this peer looks again at kept posts.
+// rounds returns how this peer revisits stored posts.
 func (n *Node) rounds() (out []api.Round) {
 	for _, r := range n.social.Rounds() {
 		out = append(out, api.Round{Site: r.Site, Keys: r.Keys, Posts: r.Posts, Period: r.Period.Seconds(),
@@ -60,7 +61,7 @@ func (n *Node) rounds() (out []api.Round) {
 	return out
 }
 
-// roundMetrics are the rounds for Prometheus.
+// roundMetrics returns the rounds as samples for Prometheus.
 func roundMetrics(all []api.Round) (out []api.Metric) {
 	for _, r := range all {
 		gauge := func(name, help string, v float64) {
@@ -76,8 +77,8 @@ func roundMetrics(all []api.Round) (out []api.Metric) {
 	return out
 }
 
-// budgetMetrics are the budgets for Prometheus. Names of credentials are the
-// operator's own words, and no secret.
+// budgetMetrics returns the budgets as samples for Prometheus. The operator chooses the names of
+// credentials, so they are no secrets.
 func budgetMetrics(all []api.Budget, now time.Time) (out []api.Metric) {
 	counted := map[string]bool{}
 	for _, b := range all {

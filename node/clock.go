@@ -10,17 +10,18 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// clockLife is how long status shows that rows came from the future.
+// clockLife is how long status shows that rows had times in the future.
 const clockLife = 10 * time.Minute
 
-// clockAhead remembers whose rows were left out because they say that they are of the
-// future (store.MaxAhead): that peer's clock is ahead, or this peer's is behind.
+// clockAhead records which peers sent rows with times in the future (store.MaxAhead), which were
+// left out. Then that peer's clock is ahead, or this peer's clock is behind.
 type clockAhead struct {
 	n  *Node
 	mu sync.Mutex
-	by map[string]seenAhead // by the owner of the slice: a few
+	by map[string]seenAhead // by the owner of the slice; a few entries
 }
 
+// seenAhead says by how much rows were ahead, and when they arrived.
 type seenAhead struct {
 	by time.Duration
 	at time.Time
@@ -44,8 +45,8 @@ func (c *clockAhead) saw(sl partition.Slice, rows int, by time.Duration) {
 	c.by[owner] = seenAhead{by, now}
 }
 
-// status lists what was seen lately, the most first. Peer "" is one that brought rows
-// of a slice of this peer's own.
+// status lists what was seen within clockLife, the largest difference first. Peer "" means that a
+// peer sent such rows of a slice that this peer owns.
 func (c *clockAhead) status(now time.Time) (out []api.ClockAhead) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,12 +27,12 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// press is a world of papers on addresses of their own that print each other's articles:
-// as they are, with a word changed, with a word before them; some deny what they say.
+// press is a world of newspapers, each on its own address, that print each other's articles. They
+// print them unchanged, with a word changed, or with a word before them. Some deny the articles.
 type press struct {
 	pages map[string]string      // by host and path
-	texts map[partition.Key]text // of the pages that may be copies
-	gone  atomic.Bool            // the pages of withdrawn say noindex, or are not there
+	texts map[partition.Key]text // the pages that may be copies
+	gone  atomic.Bool            // pages of withdrawn articles say noindex, or are not there
 }
 
 type text struct {
@@ -84,7 +84,7 @@ func newPress(t *testing.T, papers, articles int) *press {
 				rng.IntN(4)*(1+rng.IntN(9)), a)
 		}
 	}
-	for i := range 4 { // no copies: too short, or nothing but the same few words around them
+	for i := range 4 { // no copies: too short, or only the same few words around them
 		put(paper(i), "/breve", "a praia fecha hoje", 0, 100)
 	}
 	return p
@@ -101,7 +101,7 @@ func (p *press) answer(r *http.Request) *http.Response {
 		switch host {
 		case paper(0):
 			page = strings.Replace(page, "<head>", `<head><meta name="robots" content="noindex">`, 1)
-		case paper(1), paper(2): // another text, of each page its own
+		case paper(1), paper(2): // another text, different on each page
 			words := make([]string, 60)
 			for i := range words {
 				words[i] = fmt.Sprintf("assunto%x", xxhash.Sum64String(fmt.Sprint(host, r.URL.Path, i))%100_000)
@@ -129,7 +129,7 @@ func (p *press) keys() (out []partition.Key) {
 	return out
 }
 
-// truth is the group of each text that has copies, as one finds it who has all texts.
+// truth returns the group of each text that has copies, computed from all texts.
 func (p *press) truth() map[partition.Key]string {
 	g := duplicates.NewGrouper(duplicates.Options{})
 	for k, x := range p.texts {
@@ -148,12 +148,12 @@ func (p *press) truth() map[partition.Key]string {
 	return out
 }
 
-// groups is what n says of each of keys that has copies; why is "" when its answers
-// were whole.
+// groups returns what n answers about the copies of each of keys. why is "" if its answers were
+// complete.
 func groups(n *node.Node, keys []partition.Key) (out map[partition.Key]string, why string) {
 	out = map[partition.Key]string{}
 	for _, k := range keys {
-		time.Sleep(200 * time.Millisecond) // of fake time: what one peer may ask of another has a credit
+		time.Sleep(200 * time.Millisecond) // fake time: requests between peers have a credit
 		g, err := n.Search().Copies(context.Background(), k, "")
 		if err != nil {
 			return nil, fmt.Sprintf("%s: %v", k, err)
@@ -173,7 +173,7 @@ func groups(n *node.Node, keys []partition.Key) (out map[partition.Key]string, w
 	return out, ""
 }
 
-// agree has every peer name the groups that want has, each by each of its members.
+// agree waits until every peer returns the groups in want for each of their members.
 func agree(t *testing.T, s *nodetest.Sim, what string, p *press, want map[partition.Key]string) {
 	t.Helper()
 	for _, peer := range s.Peers {
@@ -216,9 +216,9 @@ func pressWorld(p *press) nodetest.SimOptions {
 		Beside: p.answer}
 }
 
-// One peer, and five that share the papers out among themselves, name the same groups, and
-// they are those of who has all texts: whichever peer is asked for whichever member, also
-// when one of the five has died and when another has gone and handed its slices over.
+// One peer, and five peers that share the papers, return the same groups as a computation from all
+// texts. That holds for every peer and every member of a group. It also holds when one of the five
+// has died, and when another has stopped and handed its slices over.
 func TestCopiesMeetAcrossPeers(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -262,8 +262,7 @@ func TestCopiesMeetAcrossPeers(t *testing.T) {
 	}
 }
 
-// What its site takes back, or says otherwise by now, is in no group any more; what is left
-// of the group stays one.
+// A page that its site withdraws or changes leaves its group. The rest stays a group.
 func TestWithdrawnCopiesLeave(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -325,7 +324,7 @@ func TestWithdrawnCopiesLeave(t *testing.T) {
 	})
 }
 
-// What is too short, no text at all or not known has no copies, and the answer says why.
+// A text that is too short, missing or unknown has no copies, and the answer gives the reason.
 func TestWhatHasNoCopies(t *testing.T) {
 	p := newPress(t, 8, 1)
 	nodetest.RunSim(t, pressWorld(p), func(s *nodetest.Sim) {

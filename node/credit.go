@@ -12,34 +12,35 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// CreditLimits are what one other peer may ask of this one. A zero field takes
-// the default. They bound what a hostile peer costs; an honest one of this
-// program stays far below them.
+// CreditLimits limit what one other peer may request from this one. A zero field takes the default.
+// They bound the cost of a hostile peer. An honest peer of this program stays far below them.
 type CreditLimits struct {
-	Links Rate // links forwarded; default 20,000 a second, 200,000 at once
-	Bytes Rate // of requests; default 32 MiB a second, 256 MiB at once
-	// by their price: a look-up 1, turns of addresses 1 and 1 for each 100 of them, a query or a question for copies 4,
-	// a page of rows or records 8; default 400 a second, 4000 at once
+	Links Rate // forwarded links; default 20,000 a second, burst 200,000
+	Bytes Rate // size of requests; default 32 MiB a second, burst 256 MiB
+	// requests by price: a look-up costs 1; a request for host leases costs 1, plus 1 for each 100
+	// leases; a query or a request for copies costs 4; a page of rows or records costs 8. Default
+	// 400 a second, burst 4000
 	Requests Rate
-	Priority Rate // requests that keep leases and agree on replicas; default 200 a second, 2000 at once
+	Priority Rate // requests for leases and agreement on replicas; default 200 a second, burst 2000
 
-	// Grace is how many requests may still come in after the peer was told to
-	// wait: those that were under way. Default 32.
+	// Grace is how many requests may still arrive after the peer was told to wait, because they
+	// were under way. Default 32.
 	Grace int
-	// A request beyond the Grace is a strike. They are forgiven one a second.
-	// Above SlowAfter (default 64) the peer gets an eighth of its credit until
-	// none is left, above CutAfter (default 256) nothing for CutFor (default a
-	// minute). A malformed request counts as 8.
+	// A request beyond the Grace is a strike. One strike a second is forgiven. Above SlowAfter
+	// (default 64) the peer gets an eighth of its credit until no strike is left. Above CutAfter
+	// (default 256) it gets nothing for CutFor (default a minute). A malformed request counts as 8
+	// strikes.
 	SlowAfter, CutAfter int
 	CutFor              time.Duration
-	// MaxPeers is the most peers told apart; the rest share one credit. Default
+	// MaxPeers is the most peers with a credit of their own. The rest share one credit. Default
 	// 4096.
 	MaxPeers int
 }
 
-// Rate is a token bucket: so much a second, and so much at once after a rest.
+// Rate is a token bucket: PerSecond refills it, and Burst is its size.
 type Rate struct{ PerSecond, Burst float64 }
 
+// withDefaults returns l with its defaults. A Burst is at least one second of its rate.
 func (l CreditLimits) withDefaults() CreditLimits {
 	rate := func(r *Rate, perSecond, burst float64) {
 		if r.PerSecond == 0 {
@@ -68,17 +69,17 @@ func (l CreditLimits) withDefaults() CreditLimits {
 
 const (
 	slowedShare  = 8           // a slowed peer gets 1/slowedShare
-	faultStrikes = 8           // of a malformed request
-	maxPause     = time.Minute // that another peer may make this one wait at a time
+	faultStrikes = 8           // strikes of a malformed request
+	maxPause     = time.Minute // the longest pause that another peer may ask for
 )
 
-// price is what one request costs.
+// price is the cost of one request.
 type price struct {
 	priority               bool
 	links, bytes, requests float64
 }
 
-// priceOf judges a request by the kind of its body and its size.
+// priceOf returns the price of a request, from the kind of its body and its size.
 func priceOf(req *wire.Request) price {
 	p := price{priority: priority(req), bytes: float64(proto.Size(req)), requests: 1}
 	switch b := req.Body.(type) {
@@ -94,8 +95,8 @@ func priceOf(req *wire.Request) price {
 	return p
 }
 
-// priority says whether a request keeps a lease or agrees on replicas: it is never
-// made to wait behind the others.
+// priority reports whether a request is about leases or agreement on replicas. Such a request never
+// waits behind others.
 func priority(req *wire.Request) bool {
 	m := req.ProtoReflect()
 	body := m.WhichOneof(m.Descriptor().Oneofs().ByName("body"))
@@ -109,42 +110,44 @@ func priority(req *wire.Request) bool {
 	return false
 }
 
-// ruling is what becomes of a request.
+// ruling is the decision about a request.
 type ruling struct {
 	ok     bool
-	wait   time.Duration // else: come again then
-	reason string        // else: links, bytes, requests, urgent, waiting, slowed or cut
-	news   string        // what is to be logged about the peer, if anything
+	wait   time.Duration // if not ok: retry after this
+	reason string        // if not ok: links, bytes, requests, urgent, waiting, slowed or cut
+	news   string        // what to log about the peer, if anything
 }
 
-// credits judges the requests of other peers. It is pure: time is an argument.
-// It is not safe for concurrent use; see creditGate.
+// credits decides about the requests of other peers. It is pure: time is an argument. It is not
+// safe for concurrent use; see creditGate.
 type credits struct {
 	limits CreditLimits
 	peers  map[string]*account
-	others account // of those beyond MaxPeers
+	others account // shared by the peers beyond MaxPeers
 }
 
+// account is the credit of one peer.
 type account struct {
 	links, bytes, requests, priority bucket
 
-	until   time.Time // told to come again then
-	grace   int       // requests taken amiss no more since it was told
+	until   time.Time // the peer was told to wait until then
+	grace   int       // requests left that are not counted as strikes
 	strikes float64
 	seen    time.Time
 	slowed  bool
 	cut     time.Time // cut off until then
-	why     string    // what it last ran out of
+	why     string    // what it ran out of last
 }
 
+// bucket is the state of a token bucket; see Rate.
 type bucket struct {
 	left   float64
 	at     time.Time
 	filled bool // false: full, never used
 }
 
-// take is how long to wait until n are there; 0 took them. Who asks for more
-// than the burst waits for a full bucket and leaves it in debt.
+// take takes n tokens and returns 0, or returns how long to wait for them. A request for more than
+// the burst waits for a full bucket and leaves it in debt.
 func (b *bucket) take(n float64, r Rate, now time.Time) time.Duration {
 	if !b.filled {
 		b.left, b.at, b.filled = r.Burst, now, true
@@ -163,7 +166,7 @@ func newCredits(l CreditLimits) *credits {
 	return &credits{limits: l.withDefaults(), peers: map[string]*account{}}
 }
 
-// account is that of peer; a new one takes the place of one that is at rest.
+// account returns the account of peer. A new account may replace an idle one.
 func (c *credits) account(peer string, now time.Time) *account {
 	if a := c.peers[peer]; a != nil {
 		return a
@@ -183,7 +186,7 @@ func (c *credits) account(peer string, now time.Time) *account {
 	return a
 }
 
-// forgive lowers the strikes with time and lifts what has ended.
+// forgive reduces the strikes with time and ends what has expired.
 func (a *account) forgive(now time.Time) {
 	if a.seen.IsZero() {
 		a.seen = now
@@ -196,7 +199,7 @@ func (a *account) forgive(now time.Time) {
 	}
 }
 
-// strike takes note of a request that should not have come.
+// strike counts n strikes against a. news is "" or says that the peer is now slowed or cut off.
 func (c *credits) strike(a *account, n float64, now time.Time) (news string) {
 	a.strikes = min(a.strikes+n, 2*float64(c.limits.CutAfter))
 	switch {
@@ -210,7 +213,7 @@ func (c *credits) strike(a *account, n float64, now time.Time) (news string) {
 	return ""
 }
 
-// judge decides on one request.
+// judge decides about one request.
 func (c *credits) judge(peer string, p price, now time.Time) ruling {
 	a := c.account(peer, now)
 	a.forgive(now)
@@ -258,7 +261,7 @@ func (c *credits) judge(peer string, p price, now time.Time) ruling {
 	return ruling{ok: true}
 }
 
-// fault takes note of a malformed request.
+// fault counts a malformed request.
 func (c *credits) fault(peer string, now time.Time) (news string) {
 	a := c.account(peer, now)
 	a.forgive(now)
@@ -266,7 +269,7 @@ func (c *credits) fault(peer string, now time.Time) (news string) {
 	return c.strike(a, faultStrikes, now)
 }
 
-// refuse takes note of a request that its sender may not make (ruleOf).
+// refuse counts a request that its sender may not make (ruleOf).
 func (c *credits) refuse(peer string, now time.Time) (news string) {
 	a := c.account(peer, now)
 	a.forgive(now)
@@ -274,7 +277,7 @@ func (c *credits) refuse(peer string, now time.Time) (news string) {
 	return c.strike(a, 1, now)
 }
 
-// state says in words how peer stands; "" when nothing is held against it.
+// state describes how peer is limited now, or returns "" if it is not.
 func (c *credits) state(peer string, now time.Time) string {
 	a := c.peers[peer]
 	if a == nil {
@@ -292,14 +295,14 @@ func (c *credits) state(peer string, now time.Time) string {
 	return ""
 }
 
-// creditGate is credits in use, and what other peers' gates said to this one.
+// creditGate is the credits in use, plus the pauses that other peers asked this one for.
 type creditGate struct {
 	mu      sync.Mutex
 	credits *credits
 	refused map[string]int64     // by reason
-	named   map[string]int64     // peers slowed or cut off, by what happened
-	ruled   map[ruledKind]int64  // refused by the table of rules.go
-	pauses  map[string]time.Time // until when a peer wants no bulk from this one
+	named   map[string]int64     // peers slowed or cut off, by which of the two
+	ruled   map[ruledKind]int64  // refused by the table in rules.go
+	pauses  map[string]time.Time // until when a peer wants no bulk requests from this one
 }
 
 func newCreditGate(l CreditLimits) *creditGate {
@@ -307,7 +310,7 @@ func newCreditGate(l CreditLimits) *creditGate {
 		pauses: map[string]time.Time{}}
 }
 
-// note counts what happened and returns news for the log.
+// note counts a refusal and returns news for the log. g.mu is held.
 func (g *creditGate) note(reason, news string) string {
 	if reason != "" {
 		g.refused[reason]++
@@ -318,7 +321,7 @@ func (g *creditGate) note(reason, news string) string {
 	return news
 }
 
-// pause is how long peer wants no bulk from this one.
+// pause returns how long peer wants no bulk requests from this one.
 func (g *creditGate) pause(peer string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -329,7 +332,7 @@ func (g *creditGate) pause(peer string, now time.Time) time.Duration {
 	return until.Sub(now)
 }
 
-// obey remembers what a refusal asked for, as long as that is in measure.
+// obey records the pause that a refusal asks for, up to maxPause.
 func (g *creditGate) obey(peer string, r *wire.Refusal, now time.Time) {
 	if r.GetCode() != wire.Refusal_CODE_BUSY || !r.GetPause() {
 		return
@@ -337,9 +340,10 @@ func (g *creditGate) obey(peer string, r *wire.Refusal, now time.Time) {
 	wait := time.Duration(min(r.RetryAfterMs, uint64(maxPause/time.Millisecond))) * time.Millisecond
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.pauses[peer] = now.Add(wait) // peers that this one calls: members, so they are few
+	g.pauses[peer] = now.Add(wait) // only called peers, which are members, so they are few
 }
 
+// state is credits.state for concurrent use.
 func (g *creditGate) state(peer string, now time.Time) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

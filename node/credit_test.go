@@ -20,8 +20,8 @@ func forwardOf(links int) *wire.Request {
 	return &wire.Request{Version: 1, Body: &wire.Request_Forward{Forward: f}}
 }
 
-// A peer that waits when it is told to is never slowed, however much it has to
-// send; it gets its rate and no more.
+// A peer that waits when told to is never slowed, however much it sends. It gets its rate and no
+// more.
 func TestObedientPeerIsNeverSlowed(t *testing.T) {
 	c := newCredits(CreditLimits{Links: Rate{100, 1000}})
 	now, sent, began := time.Unix(0, 0), 0, time.Unix(0, 0)
@@ -44,9 +44,9 @@ func TestObedientPeerIsNeverSlowed(t *testing.T) {
 	}
 }
 
-// A peer that goes on is told to wait, slowed, and cut off for a time, by name;
-// meanwhile another peer notices nothing and leases are answered. Afterwards it
-// starts anew.
+// A peer that does not wait is told to wait, then slowed, then cut off for a time, and the log says
+// so. Meanwhile other peers notice nothing and lease requests are answered. Afterwards the peer
+// starts again with full credit.
 func TestFloodIsSlowedThenCutOff(t *testing.T) {
 	c := newCredits(CreditLimits{Requests: Rate{10, 20}})
 	now := time.Unix(0, 0)
@@ -89,7 +89,7 @@ func TestFloodIsSlowedThenCutOff(t *testing.T) {
 	}
 }
 
-// A flood of urgent messages has its own limit.
+// A flood of priority messages has its own limit.
 func TestPriorityFlood(t *testing.T) {
 	c := newCredits(CreditLimits{})
 	now, ok := time.Unix(0, 0), 0
@@ -103,8 +103,7 @@ func TestPriorityFlood(t *testing.T) {
 	}
 }
 
-// Property: whatever comes, over any stretch a peer gets at most its burst and
-// its rate, and memory is bounded.
+// Property: in any period a peer gets at most its burst plus its rate, and memory is bounded.
 func TestCreditIsNeverExceeded(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCredits(CreditLimits{Links: Rate{100, 300}, MaxPeers: 8})
@@ -128,8 +127,8 @@ func TestCreditIsNeverExceeded(t *testing.T) {
 	})
 }
 
-// Between real peers: who forwards too much is told to wait and does; who does
-// not listen is cut off, named to those who look, and a third peer is served.
+// Between real peers: a sender that forwards too much is told to wait. A sender that does not wait
+// is cut off, and status reports it. A third peer is served.
 func TestCreditBetweenPeers(t *testing.T) {
 	n := openNode(t, Options{Credit: CreditLimits{Links: Rate{1, 1000}}})
 	enter(n, "loud", "quiet")
@@ -143,7 +142,7 @@ func TestCreditBetweenPeers(t *testing.T) {
 	if f := r.GetRefusal(); f.GetCode() != wire.Refusal_CODE_BUSY || !f.GetPause() || f.GetRetryAfterMs() == 0 {
 		t.Fatal(r)
 	}
-	// As the sender: it obeys, without asking.
+	// As the sender, a peer obeys without a request.
 	n.credit.obey("somebody", r.Refusal, time.Now())
 	if err := n.swarm.awaitCredit(t.Context(), "somebody", forwardOf(1)); err == nil {
 		t.Error("a call to a peer that asked to wait")

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// held is the text of every record in the slices that p owns.
+// held returns the text of every record in the slices that p owns.
 func held(t *testing.T, p *nodetest.SimPeer) map[partition.Key]string {
 	t.Helper()
 	out := map[partition.Key]string{}
@@ -30,9 +30,8 @@ func held(t *testing.T, p *nodetest.SimPeer) map[partition.Key]string {
 	return out
 }
 
-// A peer of a swarm of which a table is damaged names it, takes it out, and has from the
-// other replicas what was in it, wherever the damage is; nothing is lost, and the world
-// ends as without it.
+// A peer finds a damaged table, removes it, and gets the lost rows from the other replicas,
+// wherever the damage is. Nothing is lost, and the crawl ends as without the damage.
 func TestDamagedTable(t *testing.T) {
 	racetest.OneProcessor(t)
 	alone := crawlAlone(t)
@@ -45,7 +44,7 @@ func TestDamagedTable(t *testing.T) {
 				}
 				s.Settle(time.Minute)
 				s.Seed()
-				time.Sleep(20 * time.Second) // in the middle of the crawl
+				time.Sleep(20 * time.Second) // during the crawl
 				p := s.Peers[2]
 				s.Crash(p)
 				err := s.Damage(p, at)

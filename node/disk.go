@@ -13,43 +13,45 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// Options.MaxDisk is a cap on what du says of the data directory: the store and its log, the
-// index, the trash, all of it. The store and the index write anew what they have before they
-// delete it, both at once and all of it where there is little: as much as is used is kept free for that. No fetch
-// begins where what is used, that room and what may come all the same would be above the cap. The swarm learns of it as
-// a stop (followLimits), so that others take the slices. Copies of slices and links are taken for longer, and put off
-// where what is used and that room would be above the cap. Nothing is dropped but the trash, which gets a tenth of the
-// cap at most.
+// Options.MaxDisk limits the space that du reports for the data directory: the store and its log,
+// the index and the trash. The store and the index rewrite data before they delete the old copy,
+// both at once. With little data they rewrite all of it. So as much space as is used is kept free
+// for that, up to diskRoomMost.
+//
+// No fetch starts if the used space, that room and a share for unavoidable data would exceed the
+// limit. The swarm sees this as a stop (followLimits), and other peers take the slices. Copies of
+// slices and links are accepted longer. They are put off when the used space and the room would
+// exceed the limit. Only the trash is dropped; it gets at most a tenth of the limit.
 const (
-	// of the room: the store and the index write no more than that at once
+	// limit of the room: the store and the index rewrite no more than this at once
 	diskRoomMost  = 512<<20 + index.MaxMerge*diskRecord
-	diskComes     = 5       // an n-th of the cap is for what comes all the same,
-	diskComesMost = 1 << 30 // and no more than that
-	diskBack      = 10      // an n-th of the cap below, fetching begins again
-	diskTrash     = 10      // an n-th of the cap is the most that the trash may have
+	diskComes     = 5       // 1/diskComes of the limit is for unavoidable data,
+	diskComesMost = 1 << 30 // but no more than this
+	diskBack      = 10      // fetching starts again 1/diskBack of the limit below it
+	diskTrash     = 10      // 1/diskTrash of the limit is the most for the trash
 	diskEvery     = 200 * time.Millisecond
-	diskRecord    = 16 << 10 // what a record takes in the index, about, before its segments are merged
-	diskCost      = 50       // the directory is looked at for at most an n-th of the time
+	diskRecord    = 16 << 10 // size of a record in the index, about, before its segments are merged
+	diskCost      = 50       // measuring takes at most 1/diskCost of the time
 	diskRetry     = 5 * time.Second
 )
 
-// diskGauge is how much of the disk the data directory takes. Safe for concurrent use.
+// diskGauge measures how much disk the data directory takes. It is safe for concurrent use.
 type diskGauge struct {
 	dir   string
-	most  int64        // 0 = no cap
-	other func() int64 // says it instead, where the store is in memory
-	owed  func() int64 // what is to be written yet of what is here; nil = nothing
+	most  int64        // 0 = no limit
+	other func() int64 // replaces the measurement if the store is in memory
+	owed  func() int64 // bytes still to be written for what is here; nil = none
 
 	mu   sync.Mutex
 	next time.Time
 	used int64
-	held bool // at the cap, and not yet well below it
+	held bool // at the limit, and not yet well below it
 }
 
 func (o Options) newDiskGauge() *diskGauge { return &diskGauge{dir: o.Dir, most: o.MaxDisk} }
 
-// toCome is what is used, and what follows of it: an index that lags behind the crawl still grows
-// when the crawl stands.
+// toCome returns the used bytes plus those still to be written. An index that is behind still grows
+// when the crawl has stopped.
 func (g *diskGauge) toCome() int64 {
 	used := g.use()
 	if g.owed != nil {
@@ -58,12 +60,13 @@ func (g *diskGauge) toCome() int64 {
 	return used
 }
 
-// diskOwed is diskGauge.owed: of what the index lags behind, and of fetches that may be under way.
+// diskOwed is diskGauge.owed: the lag of the index, and the fetches that may be under way.
 func (n *Node) diskOwed() int64 {
 	return (int64(search.Lag(n.store, n.index)) + int64(n.o.Workers)) * diskRecord
 }
 
-// use is what is used, a moment old at most, or a little more where there are very many files.
+// use returns the used bytes. The value is at most diskEvery old, or a little
+// older with very many files.
 func (g *diskGauge) use() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,9 +83,10 @@ func (g *diskGauge) use() int64 {
 	return g.used
 }
 
+// diskRoom returns the room to keep free when used bytes are in use.
 func diskRoom(used int64) int64 { return min(used, diskRoomMost) }
 
-// full says in words that nothing is to be fetched; "" while there is room.
+// full returns why nothing may be fetched, or "" while there is room.
 func (g *diskGauge) full() string {
 	if g.most == 0 {
 		return ""
@@ -103,7 +107,7 @@ func (g *diskGauge) full() string {
 	return fmt.Sprintf("disk %d of %d bytes, %d are kept free to work in", used, g.most, room)
 }
 
-// crowded says that not even what others send has room now.
+// crowded reports whether there is not even room for what other peers send.
 func (g *diskGauge) crowded() bool {
 	if g.most == 0 {
 		return false
@@ -112,8 +116,8 @@ func (g *diskGauge) crowded() bool {
 	return used+diskRoom(used) >= g.most
 }
 
-// putsOff refuses for now what would make the store of a peer that is at its cap grow. Links stay in
-// their senders' outboxes, copies and logs at the owners.
+// putsOff refuses, for now, requests that would make the store of a peer at its limit grow. Links
+// stay in their senders' outboxes; copies and logs stay with the owners.
 func (n *Node) putsOff(req *wire.Request) *call.Refusal {
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward, *wire.Request_Unite:
@@ -134,7 +138,7 @@ func (n *Node) putsOff(req *wire.Request) *call.Refusal {
 	return call.Busy("no room on the disk by this peer's own limit", diskRetry)
 }
 
-// allocated is what the files below dir take on the disk, each of several links once.
+// allocated returns the disk space of the files below dir. A file with several links counts once.
 func allocated(dir string) (sum int64, err error) {
 	seen := map[fileID]bool{}
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

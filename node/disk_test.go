@@ -11,7 +11,8 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// The gauge counts what the files of a directory take, with all that lies below, and each of several links once.
+// The gauge counts the files of a directory and of all directories below it. Several links count
+// once.
 func TestDiskInUse(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"store/pebble/a", "index/b", "trash/c"} {
@@ -35,8 +36,8 @@ func TestDiskInUse(t *testing.T) {
 	}
 }
 
-// No fetch begins where there is no room to write all of it anew and to take what comes from others; then
-// what others send is put off; and well below it all goes on.
+// No fetch starts when there is no room to rewrite everything and to take what other peers send.
+// Then requests of other peers are put off. Well below the limit all of this ends.
 func TestDiskCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		used := int64(0)

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// fileID names a file, whatever its links are called.
+// fileID identifies a file, also if it has several names.
 type fileID struct{ dev, inode uint64 }
 
-// onDisk is what a file takes on the disk, and whether it has several links.
+// onDisk returns the space that a file takes, and whether it has several links.
 func onDisk(info fs.FileInfo) (bytes int64, id fileID, shared bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -21,7 +21,7 @@ func onDisk(info fs.FileInfo) (bytes int64, id fileID, shared bool) {
 	return int64(s.Blocks) * 512, fileID{uint64(s.Dev), uint64(s.Ino)}, s.Nlink > 1
 }
 
-// ignoreGone: files come and go while a directory is walked.
+// ignoreGone drops the error of a missing file: files come and go while a directory is walked.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -16,17 +16,17 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// How many seeds TestEquivalence runs, or which one alone.
+// The number of seeds that TestEquivalence runs, or the only one.
 var (
 	seeds   = flag.Int("seeds", 60, "seeds of TestEquivalence; 1 of them under the race detector")
 	oneSeed = flag.Uint64("seed", 0, "the one seed that TestEquivalence runs, 0 = -seeds of them")
 )
 
-// worlds is how many different webs the seeds are spread over.
+// worlds is the number of different webs over which the seeds are spread.
 const worlds = 4
 
-// equivalenceWorld has about 1,500 Keys; the race detector, with which a page
-// costs twenty times as much, gets about 300.
+// equivalenceWorld has about 1,500 Keys. Under the race detector a page costs twenty times as much,
+// so it has about 300.
 func equivalenceWorld(seed uint64) crawltest.Options {
 	o := crawltest.Options{Seed: seed % worlds, Sites: 60, Pages: 22, Words: 50, Think: 30 * time.Millisecond,
 		Gap: time.Second}
@@ -36,7 +36,7 @@ func equivalenceWorld(seed uint64) crawltest.Options {
 	return o
 }
 
-// mostChaos is everything at once, for the better part of a crawl.
+// mostChaos has every kind of fault at once, for most of a crawl.
 func mostChaos() nodetest.Chaos {
 	c := nodetest.Chaos{For: time.Minute, Crashes: true, Disks: true, Pauses: true, Cuts: true, Lags: true, Joins: 2,
 		Lost: 0.02, Failed: 0.02, Twice: 0.02}
@@ -46,15 +46,13 @@ func mostChaos() nodetest.Chaos {
 	return c
 }
 
-// crawl has peers crawl the world of seed while c rages, and checks what the
-// world saw.
+// crawl lets peers crawl the world of seed during the faults of c, and checks what the world saw.
 func crawl(t *testing.T, seed uint64, peers int, c nodetest.Chaos) (out nodetest.Crawl) {
 	return crawlSim(t, nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed),
 		Node: node.Options{Delay: time.Second, KeepBodies: true}}, peers, c)
 }
 
-// crawlGeo is crawl in a swarm in geo mode: the sites are in four cities, the peers in
-// three of them.
+// crawlGeo is crawl in geo mode: the sites are in four cities, the peers in three of them.
 func crawlGeo(t *testing.T, seed uint64, peers int, c nodetest.Chaos) nodetest.Crawl {
 	o := nodetest.SimOptions{Seed: seed, World: equivalenceWorld(seed),
 		Node:      node.Options{Delay: time.Second, KeepBodies: true, Partition: partition.ModeGeo, CellLevel: 4},
@@ -87,9 +85,10 @@ func crawlSim(t *testing.T, o nodetest.SimOptions, peers int, c nodetest.Chaos) 
 	return out
 }
 
-// waitReleased waits until the swarm is idle, releases what it leaves alone, as a person
-// would, and waits for that. Two crashes while it was judged, or before a majority knew of
-// the end of that, accuse any page (decision 0020); there are up to some twenty crashes.
+// waitReleased waits until the swarm is idle, releases the Keys in quarantine as a person would,
+// and waits again. A crash while a page is judged, or before a majority knows that judging ended,
+// counts against the page. Two such crashes put any page into quarantine (decision 0020), and a run
+// has about twenty crashes.
 func waitReleased(t *testing.T, s *nodetest.Sim, most time.Duration) {
 	t.Helper()
 	s.WaitIdle(s.Peers[s.Rand.IntN(len(s.Peers))], most)
@@ -101,11 +100,10 @@ func waitReleased(t *testing.T, s *nodetest.Sim, most time.Duration) {
 	}
 }
 
-// TestEquivalence is the proof of I1 to I8 together: a world crawled by one
-// peer, by five, and by five of which any may crash, stall, join, be cut off,
-// hear twice or not at all, ends with the same records and the same answers, and
-// no site is hurried. The plan of a seed can be repeated; the order in which
-// goroutines run cannot.
+// TestEquivalence is the proof of I1 to I8 together. A world is crawled by one peer, by five, and
+// by five with faults. Any of those may crash, stall, join, be cut off, or get messages twice or
+// never. Each crawl ends with the same records and the same answers, and no site gets requests too
+// fast. The plan of a seed can be repeated, but the order in which goroutines run cannot.
 func TestEquivalence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("minutes")
@@ -141,8 +139,8 @@ func TestEquivalence(t *testing.T) {
 	}
 }
 
-// TestGeoEquivalence is TestEquivalence in geo mode, of every twelfth seed: there
-// a Key is known to its registrar, crawled in a cell, and both may fail.
+// TestGeoEquivalence is TestEquivalence in geo mode, for every twelfth seed. There the registrar
+// knows a Key and a cell crawls it, and both may fail.
 func TestGeoEquivalence(t *testing.T) {
 	if testing.Short() || racetest.Enabled {
 		t.Skip("minutes; with the race detector TestGeoSwarm and its like are run")

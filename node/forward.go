@@ -12,41 +12,41 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// forwarder carries the outbox to the owners of its links (I2, I3). A row stays
-// in the store until its owner's final answer; everything here is a cache of
-// rows on their way, and a crash loses none of them.
+// forwarder sends the outbox to the owners of its links (I2, I3). A row stays in the store until
+// its owner's final answer. Everything here is a cache of rows on their way, so a crash loses none.
 //
-// One goroutine reads the outbox in order and deals rows out to lanes, one per
-// owner; a lane has at most one message under way. A row that its lane cannot
-// take (full, or the owner unreachable) is read again later: the lowest such
-// sequence number is where the next reading starts.
+// One goroutine reads the outbox in order and gives the rows to lanes, one per owner. A lane has at
+// most one message under way. A row that its lane cannot take is read again later, because the lane
+// is full or the owner unreachable. The next reading starts at the lowest such sequence number.
 type forwarder struct {
 	n    *Node
 	wake chan struct{}
 
 	mu    sync.Mutex
 	lanes map[string]*lane
-	next  uint64 // the outbox has been dealt out up to here
+	next  uint64 // the outbox was read up to here
 	again int    // how often reread was called
 }
 
+// lane holds the rows for one owner.
 type lane struct {
 	owner    string
 	rows     []store.OutboxRow
-	has      map[uint64]bool // the Seq of rows
+	has      map[uint64]bool // the Seq of each row
 	busy     bool            // a goroutine is sending
-	failures int             // in a row
-	until    time.Time       // not before
-	skipped  uint64          // a row at or after this was left in the store; 0 = none
+	failures int             // failures in a row
+	until    time.Time       // do not send before this
+	skipped  uint64          // a row at or after this one was left in the store; 0 = none
 }
 
+// outboxPage is the number of rows in one reading.
 const outboxPage = 2048
 
 func newForwarder(n *Node) *forwarder {
 	return &forwarder{n: n, wake: make(chan struct{}, 1), lanes: map[string]*lane{}}
 }
 
-// notify says that the outbox may have new rows. It never blocks.
+// notify reports that the outbox may have new rows. It never blocks.
 func (f *forwarder) notify() {
 	select {
 	case f.wake <- struct{}{}:
@@ -54,7 +54,7 @@ func (f *forwarder) notify() {
 	}
 }
 
-// reread starts again at the head of the outbox: owners have changed.
+// reread starts again at the head of the outbox, because owners have changed.
 func (f *forwarder) reread() {
 	f.mu.Lock()
 	f.next, f.again = 0, f.again+1
@@ -68,6 +68,7 @@ func (f *forwarder) reread() {
 	f.notify()
 }
 
+// run forwards until ctx ends or the store fails.
 func (f *forwarder) run(ctx context.Context) error {
 	var senders sync.WaitGroup
 	defer senders.Wait()
@@ -89,8 +90,7 @@ func (f *forwarder) run(ctx context.Context) error {
 	}
 }
 
-// deal reads the outbox from where it stopped and starts the lanes that have
-// something to send.
+// deal reads the outbox from where it stopped, and starts the lanes that have rows to send.
 func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan<- error) error {
 	f.retry(time.Now())
 	for ctx.Err() == nil {
@@ -112,8 +112,9 @@ func (f *forwarder) deal(ctx context.Context, senders *sync.WaitGroup, fail chan
 	return nil
 }
 
-// dealt deals out rows, which were read up to reached when reread had been called again times. If it
-// was called since, rows of a slice that is owned only now may have been left out: they are read again.
+// dealt gives rows to the lanes. They were read up to reached when reread had been called again
+// times. If it was called since then, the reading may have left out rows of a slice that is owned
+// only now. Then those rows are read again.
 func (f *forwarder) dealt(rows []store.OutboxRow, reached uint64, again int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +124,7 @@ func (f *forwarder) dealt(rows []store.OutboxRow, reached uint64, again int) {
 	}
 }
 
-// assign deals rows out to their owners' lanes. f.mu is held.
+// assign gives rows to their owners' lanes. f.mu is held.
 func (f *forwarder) assign(rows []store.OutboxRow) {
 	now := time.Now()
 	for _, r := range rows {
@@ -146,14 +147,14 @@ func (f *forwarder) assign(rows []store.OutboxRow) {
 	}
 }
 
-// clear forgets the rows; they are in the store.
+// clear forgets the rows, which are still in the store.
 func (l *lane) clear() {
 	l.rows = nil
 	clear(l.has)
 }
 
-// first is the lowest Seq of the rows. They need not stand in order: owners
-// change, and a page may have been read before a row of it was sent.
+// first returns the lowest Seq of the rows. They may be out of order: owners change, and a page may
+// have been read before one of its rows was sent.
 func (l *lane) first() uint64 {
 	low := l.rows[0].Seq
 	for _, r := range l.rows {
@@ -162,8 +163,8 @@ func (l *lane) first() uint64 {
 	return low
 }
 
-// retry moves the reading position back to the first row that a lane had to
-// leave and now could take.
+// retry moves the reading position back to the first row that a lane had to leave and could take
+// now.
 func (f *forwarder) retry(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,6 +178,7 @@ func (f *forwarder) retry(now time.Time) {
 	}
 }
 
+// start starts a goroutine for each idle lane that has rows.
 func (f *forwarder) start(ctx context.Context, senders *sync.WaitGroup, fail chan<- error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,8 +199,8 @@ func (f *forwarder) start(ctx context.Context, senders *sync.WaitGroup, fail cha
 	}
 }
 
-// drain sends a lane's rows, a message at a time, until it is empty or its
-// owner cannot take more. It returns only store errors.
+// drain sends a lane's rows, one message at a time, until the lane is empty or its owner cannot
+// take more. It returns only store errors.
 func (f *forwarder) drain(ctx context.Context, l *lane) error {
 	for {
 		f.mu.Lock()
@@ -219,11 +221,11 @@ func (f *forwarder) drain(ctx context.Context, l *lane) error {
 	}
 }
 
-// settle takes note of what became of batch, the first rows of l.
+// settle records the result of batch, the first rows of l. final of them had a final answer.
 func (f *forwarder) settle(l *lane, batch []store.OutboxRow, final int, wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if final < len(batch) { // the rest is still in the store: read it again
+	if final < len(batch) { // the rest is in the store and is read again
 		if first := l.first(); l.skipped == 0 || first < l.skipped {
 			l.skipped = first
 		}
@@ -238,8 +240,8 @@ func (f *forwarder) settle(l *lane, batch []store.OutboxRow, final int, wait tim
 	l.rows, l.failures = append([]store.OutboxRow(nil), l.rows[len(batch):]...), 0
 }
 
-// send forwards batch to owner and deletes what got a final answer. It returns
-// how many did and how long to wait before the rest is tried again.
+// send forwards batch to owner and deletes the rows with a final answer. It returns their number,
+// and how long to wait before the rest is tried again.
 func (f *forwarder) send(ctx context.Context, owner string, batch []store.OutboxRow) (int, time.Duration, error) {
 	answers, wait, err := f.ask(ctx, owner, batch)
 	if err != nil {
@@ -263,14 +265,14 @@ func (f *forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 	return len(done), wait, nil
 }
 
-// final says whether an answer ends a link's way (I2).
+// final reports whether an answer is the last one for a link (I2).
 func final(a wire.ForwardAck_Answer) bool {
 	return a == wire.ForwardAck_ANSWER_ADMITTED || a == wire.ForwardAck_ANSWER_KNOWN ||
 		a == wire.ForwardAck_ANSWER_REFUSED
 }
 
-// ask gets the answers to batch: from this peer's own registrar or from another
-// peer. No answers means that none was received; the error is the store's alone.
+// ask gets the answers to batch from this peer's own registrar or from another peer. No answers
+// means that none arrived. The error comes from the store alone.
 func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxRow) ([]wire.ForwardAck_Answer,
 	time.Duration, error) {
 	if owner == f.n.id {
@@ -314,8 +316,8 @@ func (f *forwarder) ask(ctx context.Context, owner string, batch []store.OutboxR
 	return ack.Answers, max(200*time.Millisecond, time.Duration(ack.RetryAfterMs)*time.Millisecond), nil
 }
 
-// backoff doubles from 200 ms to MaxCallBackoff with the failures in a row;
-// a busy peer's own word counts when it is longer.
+// backoff doubles from 200 ms to MaxCallBackoff with each failure in a row. A longer delay that a
+// busy peer asks for counts.
 func (f *forwarder) backoff(owner string, err error) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

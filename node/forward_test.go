@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Rows that a change of owners deals to a lane in any order are all read again
-// when its peer does not take them; none stays behind, none goes twice.
+// A change of owners may give rows to a lane in any order. If the lane's peer does not accept them,
+// all are read again: none is left out, and none is sent twice.
 func TestLaneReadsAllAgain(t *testing.T) {
 	all := testCharter().Slices()
 	n := &Node{id: "self", quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: all}),
@@ -57,8 +57,9 @@ func TestLaneReadsAllAgain(t *testing.T) {
 	}
 }
 
-// The outbox is read while this peer becomes the owner of a slice: the reading left the slice's rows out, and the call
-// of reread falls into it. They are read again, also when the reading had only begun: it stayed behind for good then.
+// This peer becomes the owner of a slice while the outbox is read, and reread is called during the
+// reading. The reading left out the slice's rows, so they are read again. That also holds if the
+// reading had only started; once, those rows then stayed in the outbox for ever.
 func TestOwnersChangeWhileTheOutboxIsRead(t *testing.T) {
 	n := &Node{id: "self",
 		quorum: quorum.New(quorum.Options{Self: "self", Founder: "other", Slices: testCharter().Slices()})}

@@ -10,9 +10,9 @@ import (
 	"github.com/echo-node/echo-node/node/call"
 )
 
-// admitRequest is what stands in front of every handler: a peer that asks for
-// more than its credit is told when to come again, and one that does not listen
-// is slowed, then cut off for a time. Only what is served gets to n.serve.
+// admitRequest stands before every handler. A peer that requests more than its credit is told when
+// to try again. A peer that does not wait is slowed, then cut off for a time. Only requests within
+// the credit reach n.serve.
 func (n *Node) admitRequest(ctx context.Context, from string, req *wire.Request) *wire.Response {
 	if from == n.id {
 		return n.serve(ctx, from, req)
@@ -31,7 +31,7 @@ func (n *Node) admitRequest(ctx context.Context, from string, req *wire.Request)
 	return resp
 }
 
-// faulty is told of each request that was refused before it came here.
+// faulty counts each malformed request, which dht refused before it reached this package.
 func (n *Node) faulty(from string) {
 	if from == n.id {
 		return
@@ -44,6 +44,7 @@ func (n *Node) faulty(from string) {
 	n.warn(from, news)
 }
 
+// warn logs news about a peer, if there is any.
 func (n *Node) warn(from, news string) {
 	if news != "" {
 		n.log.Warn("a peer asks for more than its credit and does not wait", "from", from, "what", news, "state",
@@ -51,7 +52,7 @@ func (n *Node) warn(from, news string) {
 	}
 }
 
-// metrics of the gate, and of the overlay's own refusals, each by its name.
+// refusals returns the metrics of the gate and of the overlay's own refusals, by reason.
 func (n *Node) refusals() []api.Metric {
 	var out []api.Metric
 	by := func(name, help, label string, counts map[string]int64) {

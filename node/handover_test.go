@@ -19,7 +19,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// elsewhere is the store of another peer of n's swarm.
+// elsewhere returns the store of another peer of n's swarm.
 func elsewhere(t *testing.T, n *Node) *db.Store {
 	t.Helper()
 	s, err := db.Create("other", store.Options{FS: vfs.NewMem(), Charter: n.charter})
@@ -43,7 +43,7 @@ func mustKey(t *testing.T, url string) partition.Key {
 	return k
 }
 
-// enter puts members into n's view.
+// enter adds members to n's view.
 func enter(n *Node, ids ...string) {
 	live, _ := n.placement.Views()
 	ms := append([]partition.Member(nil), live.Members()...)
@@ -63,8 +63,8 @@ func give(t *testing.T, n *Node, s partition.Slice, owner string) quorum.Replica
 	return c
 }
 
-// I2: a slice is not given away while an admission that began before is under
-// way, and once it is another's nothing is written to it.
+// I2: a slice is not given away while an earlier admission is under way. After it has another
+// owner, nothing is written to it.
 func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}})
 	k := mustKey(t, "http://127.99.0.1:9009/")
@@ -98,8 +98,8 @@ func TestI2HandoverWaitsForAdmissions(t *testing.T) {
 	}
 }
 
-// Rows that come into a slice acted in already are crawled too; nobody but its
-// replicas' owner may bring rows to a replica.
+// Rows that arrive in a slice where the peer already acts are crawled too. Only the slice's owner
+// may send rows to a replica.
 func TestReconciledRowsAreCrawled(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}, Delay: time.Millisecond})
 	k := mustKey(t, "http://127.99.0.1:9009/")
@@ -135,8 +135,8 @@ func TestReconciledRowsAreCrawled(t *testing.T) {
 	}
 }
 
-// What is left of a copy that was never finished is dropped at the next start:
-// forgotten, its Keys would be pending for ever.
+// The rows of an unfinished copy are dropped at the next start. Otherwise their Keys would be
+// pending for ever.
 func TestUnfinishedCopyIsDropped(t *testing.T) {
 	o := Options{Dir: t.TempDir(), SliceBits: 4, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}
 	if err := Create(t.Context(), o); err != nil {
@@ -152,7 +152,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	give(t, n, s, "other")
-	// As if the rows had come as the first of a copy.
+	// Make the rows look like the first ones of a copy.
 	if err := n.agreement.Decide(func() { n.quorum.Forget(s) }); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestUnfinishedCopyIsDropped(t *testing.T) {
 	}
 }
 
-// opened is a node that does not run, with another member in its view.
+// opened returns a node that does not run, with another member in its view.
 func opened(t *testing.T, other string) *Node {
 	t.Helper()
 	o := Options{Dir: t.TempDir(), SliceBits: 4, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}
@@ -188,7 +188,7 @@ func opened(t *testing.T, other string) *Node {
 	return n
 }
 
-// during runs one part of a node until is says that it has done what it should.
+// during runs one part of a node until is returns true.
 func during(t *testing.T, n *Node, part func(context.Context) error, what string, is func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -202,8 +202,8 @@ func during(t *testing.T, n *Node, part func(context.Context) error, what string
 	n.elections.Wait()
 }
 
-// What was proposed just before the swarm was found idle is still decided: nobody
-// acts in that slice until it is.
+// A proposal made just before the swarm was found idle is still decided. Until then no peer acts in
+// that slice.
 func TestProposalIsFinishedWhenDone(t *testing.T) {
 	n := opened(t, "other")
 	s := n.slices[0]
@@ -221,8 +221,8 @@ func TestProposalIsFinishedWhenDone(t *testing.T) {
 		func() bool { return n.quorum.ReplicaSet(s).Has("other") })
 }
 
-// A peer that is about to keep slices says that it knows better of them, which does
-// not count. When it has learned what does, its copies are made: it is asked again.
+// A learner reports newer ReplicaSets of slices, and its report does not count. When it has learned
+// the ones that count, it is asked again and gets its copies.
 func TestLearnerComesToKnowBetter(t *testing.T) {
 	learner := peerIDs(t, 1)[0]
 	var mu sync.Mutex

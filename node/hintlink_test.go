@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A hint comes as it was sent, but that a site's own word is believed of its own
-// pages alone; what is no hint is none, and a message of before has none.
+// A hint arrives as it was sent, but a site is believed only about its own pages. An invalid hint
+// is ignored, and a message of an older version has none.
 func TestHintsOfLinks(t *testing.T) {
 	n := &Node{}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What a feed says of pages of other slices reaches their owners, as its links do:
-// they hear it, and the visits after it find whether it was right.
+// A feed's hints about pages of other slices reach their owners with the links. The owners follow
+// them, and the next visits find whether the hints were right.
 func TestHintsReachTheOwners(t *testing.T) {
 	const pages = 8
 	page := func(i int) string { return fmt.Sprintf("127.77.201.%d", i+1) }

@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// openNode is one running node that holds all slices, with nothing to crawl.
+// openNode returns one running node that has all slices and nothing to crawl.
 func openNode(t testing.TB, o Options) *Node {
 	t.Helper()
 	o.Dir = t.TempDir()
@@ -33,7 +33,7 @@ func openNode(t testing.TB, o Options) *Node {
 	return n
 }
 
-// running runs n, and returns when it is ready and has slices. stop ends and closes it.
+// running runs n and returns when it is ready and has slices. stop ends and closes it.
 func running(t testing.TB, n *Node) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,8 +67,8 @@ func forwardTo(t *testing.T, n *Node, links ...*wire.Link) *wire.ForwardAck {
 	return resp.GetForward()
 }
 
-// A forwarded Key is validated like a seed: whatever a hostile peer sends is
-// refused with a reason, changes nothing and is counted.
+// A forwarded Key is validated like a seed. A bad one from a hostile peer is refused with a reason,
+// changes nothing and is counted.
 func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 	n := openNode(t, Options{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.99.0.0/16")}, MaxDepth: 5})
 	bad := map[string]*wire.Link{
@@ -119,7 +119,7 @@ func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 	}
 }
 
-// I5: a peer that does not own a slice says who does, and admits nothing.
+// I5: a peer that does not own a slice reports the owner, and admits nothing.
 func TestI5StaleOwnerNamesTheOwner(t *testing.T) {
 	n := openNode(t, Options{})
 	k := mustKey(t, "http://host.example/")
@@ -133,8 +133,8 @@ func TestI5StaleOwnerNamesTheOwner(t *testing.T) {
 	}
 }
 
-// Nobody but a slice's owner, by what was agreed, brings its log or reads its
-// rows here; nobody speaks for another in a ballot.
+// Only a slice's agreed owner may send its log or read its rows here. No peer may send a ballot of
+// another peer.
 func TestOnlyTheOwnerReplicatesAndCompares(t *testing.T) {
 	n := openNode(t, Options{})
 	enter(n, "member", "owner")
@@ -207,7 +207,7 @@ func TestUnknownMessageIsRefused(t *testing.T) {
 	}
 }
 
-// The map is GeoJSON whether or not members say where they are.
+// The map is GeoJSON, also if members do not report their location.
 func TestMap(t *testing.T) {
 	n := openNode(t, Options{Location: &partition.Point{Lat: 38.72, Lon: -9.14}})
 	b, err := n.geoJSON(t.Context())
@@ -223,8 +223,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// In geo mode the map has every cell, as a ring that RFC 7946 takes: closed,
-// counterclockwise, in one piece.
+// In geo mode the map has every cell as a ring that RFC 7946 allows: closed, counterclockwise, in
+// one piece.
 func TestMapCells(t *testing.T) {
 	o := Options{Partition: partition.ModeGeo, Location: &partition.Point{Lat: 38.72, Lon: -9.14}}
 	if racetest.Small(t) {

@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// report is what one member says of itself in one wave of asking.
+// report is what one member reports about itself in one wave.
 type report struct {
 	Idle     bool
 	Sent     uint64
@@ -17,21 +17,20 @@ type report struct {
 	Acting   uint64
 }
 
-// wave is one round of asking every member of the effective view.
+// wave is one round of requests to every member of the effective view.
 type wave struct {
 	reports map[string]report
 	missing []string // members that did not answer
 	total   uint64   // slices of the swarm
-	working []string // members that answered and are not about to end
+	working []string // members that answered and are not about to stop
 }
 
-// quiet decides whether the swarm was done when prev was taken: every member
-// idle in both waves and nobody's counters moved between them. A link under way
-// is always in its sender's outbox, so idle members have none; equal counters
-// say that nothing happened between the two times a member was asked; so there
-// was one moment, after the last answer of prev, when all were idle at once
-// (Mattern 1987, the four-counter method, with durable outboxes for channels).
-// A member that vanished counts as in the last quiet pair, see watch.
+// quiet reports whether the swarm was done when prev was taken. Every member must be idle in both
+// waves, and no counter may have moved between them. A link under way is always in its sender's
+// outbox, so an idle member has none. Equal counters show that nothing happened between a member's
+// two reports. So at one moment, after the last response of prev, all members were idle at once.
+// This is the four-counter method (Mattern 1987) with durable outboxes as channels. For a member
+// that vanished, see watch.
 func quiet(prev, cur wave) bool {
 	var keys, acting uint64
 	for id, c := range cur.reports {
@@ -42,23 +41,22 @@ func quiet(prev, cur wave) bool {
 		keys += c.Keys
 		acting += c.Acting
 	}
-	// Every slice is spoken for exactly once: no two act in one, so a sum that is
-	// right leaves none out.
+	// Each slice is counted exactly once: no two peers act in the same one. So if the sum is right,
+	// no slice is left out.
 	return keys > 0 && acting == cur.total && len(cur.missing) == 0 && len(prev.missing) == 0
 }
 
-// watch follows waves. A member that has vanished, as those do that find the
-// swarm idle first, is taken at its last word only while nothing has moved since
-// all were quiet together: a link that reached it later shows in its sender's
-// count. Else it is not counted: its fellow replicas take its slices over, and
-// until they act in all of them the swarm is not quiet.
+// watch follows waves. A member that finds the swarm idle first may stop and vanish. Its last
+// report counts only while nothing has moved since all members were quiet together: a link that
+// reached it later shows in its sender's count. Otherwise the member is not counted. Its fellow
+// replicas take over its slices, and the swarm is not quiet until they act in all of them.
 type watch struct {
 	prev   wave
-	proved map[string]report // of the last quiet pair; nil when something moved since
+	proved map[string]report // reports of the last quiet pair; nil if something moved since
 }
 
-// next takes a wave of those that answered and says whether the swarm is quiet.
-// away are the members that vanished; others that did not answer are missing.
+// next takes a wave and reports whether the swarm is quiet. away are the members that vanished.
+// Live members that did not answer are in cur.missing.
 func (w *watch) next(cur wave, away []string) bool {
 	for id, r := range cur.reports {
 		if p, ok := w.proved[id]; !ok || p != r {
@@ -68,7 +66,7 @@ func (w *watch) next(cur wave, away []string) bool {
 	for _, id := range away {
 		if r, ok := w.proved[id]; ok {
 			cur.reports[id] = r
-		} // else others have to act in its slices, or the sum is not right
+		} // otherwise others must act in its slices, or the sum is not right
 	}
 	ok := quiet(w.prev, cur)
 	if ok {
@@ -78,9 +76,8 @@ func (w *watch) next(cur wave, away []string) bool {
 	return ok
 }
 
-// WaitIdle blocks until the whole swarm has been idle for d (CLI.md,
-// --until-idle), freezes this peer's ownership and returns nil; it returns
-// ctx's error when that ends first.
+// WaitIdle blocks until the whole swarm has been idle for d (--until-idle). Then it freezes this
+// peer's ownership and returns nil. If ctx ends first, it returns the error of ctx.
 func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 	tick := time.NewTicker(max(50*time.Millisecond, min(d/8, 500*time.Millisecond)))
 	defer tick.Stop()
@@ -102,9 +99,9 @@ func (n *Node) WaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// linger keeps answering until the other members have found the swarm idle as
-// well, so that none has to wait for peers that have just ended; at most limit,
-// for those that do not mean to end.
+// linger keeps answering until the other members also find the swarm idle, so that no member waits
+// for peers that have just stopped. It waits at most limit, because some members do not mean to
+// stop.
 func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Duration) error {
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
 		if w, _ := n.wave(ctx); len(w.working) == 0 {
@@ -119,7 +116,7 @@ func (n *Node) linger(ctx context.Context, tick <-chan time.Time, limit time.Dur
 	return nil
 }
 
-// wave asks every member of the effective view; away are those that vanished.
+// wave asks every member of the effective view. away are those that vanished.
 func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	live, view := n.placement.Views()
 	w.reports, w.total = map[string]report{}, uint64(len(n.slices))
@@ -148,7 +145,7 @@ func (n *Node) wave(ctx context.Context) (w wave, away []string) {
 	return w, away
 }
 
-// askReport is what member id says of itself, and whether it is about to end.
+// askReport returns what member id reports about itself, and whether it is about to stop.
 func (n *Node) askReport(ctx context.Context, id string) (r report, done bool, err error) {
 	if id == n.id {
 		st, err := n.serveStatus()

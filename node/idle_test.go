@@ -35,9 +35,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// A member that went away idle counts as idle, as it may have been the first to
-// find the swarm done; but not once anything has moved, for that may have
-// reached it.
+// A member that was idle and vanished counts as idle, because it may have found the swarm done
+// first. It does not count once anything has moved, because a link may have reached it.
 func TestWhoVanishedIsIdleWhileNothingMoves(t *testing.T) {
 	idle := report{Idle: true, Sent: 3, Received: 2, Keys: 5, Acting: 8}
 	sent := report{Idle: true, Sent: 4, Received: 2, Keys: 5, Acting: 8}

@@ -33,7 +33,7 @@ func site(t *testing.T, host string, pages map[string]string) (home partition.Ke
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, page)
 	}))
-	_ = srv.Listener.Close() // the one that is replaced
+	_ = srv.Listener.Close() // the listener that is replaced
 	srv.Listener = l
 	srv.Start()
 	t.Cleanup(srv.Close)
@@ -52,9 +52,8 @@ func keysOf(hits []api.Hit) (out []string) {
 	return out
 }
 
-// Pages of three sites are crawled by three peers; any of them finds each page by
-// its language, place and the time that it speaks of, and folds the copy that
-// another peer crawled.
+// Three peers crawl pages of three sites. Each of them finds each page by its language, its place
+// and the time that it describes. Each of them folds the copy that another peer crawled.
 func TestJudgedPagesAreFound(t *testing.T) {
 	const told = `Em 1905 a vila tinha um farol novo, e quem lá vivia ainda se lembrava de 14 de agosto de 1899, o dia em que o primeiro barco a vapor
  encostou ao cais. O faroleiro está a escrever as suas memórias, e a autarquia pediu-lhe que as lesse na biblioteca.`

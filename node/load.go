@@ -13,16 +13,16 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// The load step: how a peer that falls behind, or that its volunteer's limits
-// have stopped, gives a part of its slices to others, and takes it back. What
-// decides is partition.LoadSteps; here it is fed.
+// The load step: a peer that is behind, or that its volunteer's limits have stopped, gives a part
+// of its slices to others and later takes it back. partition.LoadSteps decides; this file gives it
+// the measurements.
 const (
 	LoadSample = 8                // members asked for their load at a time
-	LoadEvery  = 10 * time.Second // how often
-	behindBy   = 4                // ready sites for each being fetched, above which a peer is behind
+	LoadEvery  = 10 * time.Second // time between two such samples
+	behindBy   = 4                // more ready sites than this per fetch: the peer is behind
 )
 
-// followLimits keeps this peer's load step.
+// followLimits updates this peer's load step every second.
 func (n *Node) followLimits(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -51,22 +51,22 @@ func (n *Node) followLimits(ctx context.Context) error {
 	}
 }
 
-// load is the sites that could be asked now, and those being asked: work that
-// politeness allows.
+// load returns the number of sites that may be fetched now, plus those being fetched. It is the
+// work that the crawl delays allow.
 func (n *Node) load() int {
 	st := n.crawler.Stats()
 	return st.Ready + st.Fetching
 }
 
-// ownLoad is this peer's Load but for its share of the swarm's.
+// ownLoad returns this peer's Load without its share of the swarm's load.
 func (n *Node) ownLoad() partition.Load {
 	st := n.crawler.Stats()
 	return partition.Load{Share: math.NaN(), Behind: st.Ready > behindBy*max(st.Fetching, 1),
 		Stopped: stopsFetching(st.Limits)}
 }
 
-// meanLoad asks some members for their load and answers the mean of theirs and
-// this peer's, each by its capacity; NaN when nobody answers.
+// meanLoad asks some members for their load. It returns the mean of theirs and this peer's, each
+// divided by its capacity, or NaN if nobody answers.
 func (n *Node) meanLoad(ctx context.Context) float64 {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -80,7 +80,7 @@ func (n *Node) meanLoad(ctx context.Context) float64 {
 		wg.Go(func() {
 			resp, err := n.swarm.Call(ctx, m.ID, &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}})
 			if err != nil {
-				return // others will do
+				return // other members are enough
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -99,7 +99,7 @@ func perCapacity(load, capacity int) float64 {
 	return float64(load) / float64(min(max(capacity, 1), partition.MaxCapacity))
 }
 
-// share is a load against the mean; NaN when that is not known.
+// share returns a load relative to the mean, or NaN if the mean is not known.
 func share(load, capacity int, mean float64) float64 {
 	if mean == 0 {
 		return 0
@@ -107,8 +107,8 @@ func share(load, capacity int, mean float64) float64 {
 	return perCapacity(load, capacity) / mean
 }
 
-// stopsFetching says whether one of the limits that hold stops fetching
-// altogether, rather than pacing it.
+// stopsFetching reports whether one of the active limits stops fetching completely instead of
+// slowing it down.
 func stopsFetching(limits []string) bool {
 	return slices.ContainsFunc(limits, func(l string) bool {
 		return strings.HasPrefix(l, "hours") || strings.HasPrefix(l, "disk") || strings.HasPrefix(l, "outbox")

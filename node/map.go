@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// GeoJSON (RFC 7946) of the members, a Feature each, with no geometry for one
-// that does not say where it is; in geo mode of the cells, too.
+// GeoJSON (RFC 7946) of the members, one Feature each. A member that does not report its location
+// has no geometry. In geo mode the cells are included.
 type (
 	featureCollection struct {
 		Type     string    `json:"type"`
@@ -20,11 +20,11 @@ type (
 	}
 	geometry struct {
 		Type        string `json:"type"`
-		Coordinates any    `json:"coordinates"` // longitude, latitude; of a cell, rings of them
+		Coordinates any    `json:"coordinates"` // longitude, latitude; for a cell, rings of them
 	}
 )
 
-// geoJSON is the map of GET /api/v1/map.
+// geoJSON returns the map of GET /api/v1/map.
 func (n *Node) geoJSON(context.Context) (json.RawMessage, error) {
 	live, view := n.placement.Views()
 	assign := n.quorum.Assignment()

@@ -22,7 +22,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// besideFiles answers for the host of files, and leaves the others to a service.
+// besideFiles answers for the host of files and passes other requests to a service.
 type besideFiles struct {
 	files   *storytest.Files
 	service http.RoundTripper
@@ -35,9 +35,9 @@ func (b besideFiles) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.service.RoundTrip(r)
 }
 
-// Three peers share the accounts of a server and the files that their posts name: each is
-// had once, is found by every peer and in exports, stays when its owner dies, and goes when its post is
-// deleted, whoever owns it by then.
+// Three peers share the accounts of a server and the files that their posts name. Each file is
+// stored once, and every peer and every export finds it. It stays when its owner dies. It is
+// deleted with its post, whichever peer owns it then.
 func TestFilesOfAccountsInASwarm(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -165,7 +165,8 @@ func TestFilesOfAccountsInASwarm(t *testing.T) {
 		}
 	}
 	s.Until("deletions are followed", 2*time.Minute, all(s.Peers[0], "gone", "withdrawn"))
-	if posts, captured, _ := exported(s.Peers[1]); posts+captured != 0 { // the dead peer is named as missing yet
+	// The dead peer is still reported as missing.
+	if posts, captured, _ := exported(s.Peers[1]); posts+captured != 0 {
 		t.Errorf("exported after the posts were deleted: %d posts that name a file, %d files", posts, captured)
 	}
 	if n, size := count(); n != 0 || size != 0 {

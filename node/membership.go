@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// ways are what o has to show to a private swarm. That an invite has expired is
-// no fault here: a peer that was let in long ago may still be given it.
+// ways returns what o presents to a private swarm. An expired invite is no error here: a peer that
+// was admitted long ago may still be started with it.
 func (o Options) ways() (dht.Ways, error) {
 	w := dht.Ways{SwarmKey: o.SwarmKey}
 	if n := len(o.SwarmKey); n != 0 && n != wire.SwarmKeyLen {
@@ -26,7 +26,7 @@ func (o Options) ways() (dht.Ways, error) {
 	return w, err
 }
 
-// join are the peers to join: those named, or those of the invite.
+// join returns the peers to join: those of o.Join, or those of the invite.
 func (o Options) join() []string {
 	if len(o.Join) > 0 {
 		return o.Join
@@ -38,13 +38,13 @@ func (o Options) join() []string {
 	return w.Invite.Addrs
 }
 
-// hopeless says whether asking for a charter again cannot help.
+// hopeless reports whether another request for a charter cannot help.
 func hopeless(w dht.Ways, err error) bool {
 	return errors.Is(err, handshake.ErrRefused) && w.Invite == nil && len(w.SwarmKey) == 0 ||
 		errors.Is(err, wire.ErrExpired)
 }
 
-// contradicts is what o says of the swarm that its charter denies.
+// contradicts returns an error if the charter contradicts o.
 func (o Options) contradicts(c partition.Charter) error {
 	if o.Private && !c.Private {
 		return fmt.Errorf("--private: the swarm %s is open", c.Name)
@@ -52,8 +52,7 @@ func (o Options) contradicts(c partition.Charter) error {
 	return nil
 }
 
-// Membership says in words how this peer came into its private swarm; "" in an
-// open one.
+// Membership describes how this peer joined its private swarm. It returns "" in an open one.
 func (n *Node) Membership() string {
 	if !n.charter.Private {
 		return ""
@@ -72,5 +71,5 @@ func (n *Node) Membership() string {
 	return fmt.Sprintf("invited by %s, let in by %s on %s", a.Inviter, a.By, a.Since.UTC().Format(time.DateOnly))
 }
 
-// Invite makes an invitation code that is good for life.
+// Invite returns a new invitation code that is valid for life.
 func (n *Node) Invite(life time.Duration) (string, error) { return n.dht.NewInvite(life) }

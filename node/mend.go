@@ -19,42 +19,42 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// Repaired is what Repair did.
+// Repaired is the result of Repair.
 type Repaired struct {
 	Files   []string `json:"files"`   // what was wrong with each damaged file
-	Lost    []string `json:"lost"`    // from which row to which row nothing could be read
-	Slices  int      `json:"slices"`  // that lost rows
-	Fetched int      `json:"fetched"` // of them, those that other peers keep too: they bring the rows again
-	Records int64    `json:"records"` // that this peer has now
-	Renewed bool     `json:"renewed"` // what was agreed with other peers was lost: it is a new peer now
+	Lost    []string `json:"lost"`    // ranges of rows that could not be read
+	Slices  int      `json:"slices"`  // slices that lost rows
+	Fetched int      `json:"fetched"` // of those, slices that other peers will send again
+	Records int64    `json:"records"` // records that this peer has now
+	Renewed bool     `json:"renewed"` // its agreements were lost, so it is a new peer now
 }
 
-// mending is how the store of a data directory is made readable again.
+// mending is one attempt to make the store of a data directory readable again.
 type mending struct {
 	o      Options
 	id     string
-	repair bool // a person asked for it: rows that are kept only here may be lost
+	repair bool // a person asked for it, so rows that only this peer has may be lost
 	alone  bool
 	quorum *quorum.Machine
 	slices []partition.Slice
 	done   Repaired
 }
 
-// errAlone says why a peer does not mend its store by itself.
+// errAlone explains why a peer does not repair its store by itself.
 var errAlone = errors.New("echo-node repair saves what can be read and says what is lost; nothing was changed")
 
-// Repair takes damaged files out of the store in o.Dir, of a peer that does not run, and
-// saves what can be read. Every table is read. Slices that other peers keep too are brought
-// by them when it runs. Only Dir, FS, Key and Logger of o count.
+// Repair removes damaged files from the store in o.Dir, of a peer that does not run, and saves what
+// can be read. It reads every table. Other peers send the slices that they keep too, once the peer
+// runs. Only Dir, FS, Key and Logger of o are used.
 //
-// When what was agreed with other peers may be lost, it becomes a new peer, as a restored one
-// (Restore); alone says that no other peer of the swarm is left.
+// If what was agreed with other peers may be lost, the peer becomes a new peer, like a restored one
+// (Restore). alone says that no other peer of the swarm is left.
 func Repair(ctx context.Context, o Options, alone bool) (Repaired, error) {
 	return mendStore(ctx, o.withDefaults(), &mending{repair: true, alone: alone})
 }
 
-// mendStore takes the damaged files out of o's store. Unless a person asked for it, only if
-// others keep all slices that lost rows.
+// mendStore removes the damaged files from o's store. Unless a person asked for it, it does so only
+// if other peers keep all slices that lost rows.
 func mendStore(ctx context.Context, o Options, x *mending) (_ Repaired, err error) {
 	x.o = o
 	key, err := o.identity(false)
@@ -80,7 +80,7 @@ func mendStore(ctx context.Context, o Options, x *mending) (_ Repaired, err erro
 
 func (o Options) storeDir() string { return filepath.Join(o.Dir, "store") }
 
-// hopelessDamage says what to do where Mend cannot help.
+// hopelessDamage adds advice to an error that Mend cannot repair.
 func hopelessDamage(err error) error {
 	var d *store.DamageError
 	if !errors.As(err, &d) || d.Final || errors.Is(err, errAlone) {
@@ -89,6 +89,7 @@ func hopelessDamage(err error) error {
 	return fmt.Errorf("%w; nothing was changed: restore a backup to an empty directory (echo-node restore), or move this one away and join again", err)
 }
 
+// allSlices returns all slices of the swarm with charter c, and stores them in x.
 func (x *mending) allSlices(c partition.Charter) ([]partition.Slice, error) {
 	var cells []partition.Slice
 	if c.Mode == partition.ModeGeo {
@@ -103,7 +104,7 @@ func (x *mending) allSlices(c partition.Charter) ([]partition.Slice, error) {
 	return x.slices, err
 }
 
-// allow is store.MendOptions.Allow.
+// allow is db.MendOptions.Allow. It returns an error if the repair must not go on.
 func (x *mending) allow(m *db.Mending) error {
 	x.done.Files, x.done.Lost, x.done.Slices = m.Files, m.Lost, len(m.Slices)
 	x.done.Renewed = m.Meta
@@ -136,13 +137,13 @@ func (x *mending) allow(m *db.Mending) error {
 	return nil
 }
 
-// sole says whether this peer is the only one that keeps sl.
+// sole reports whether this peer is the only replica of sl.
 func (x *mending) sole(sl partition.Slice) bool {
 	c := x.quorum.ReplicaSet(sl)
 	return c.Has(x.id) && len(c.Replicas) == 1
 }
 
-// seeTo saves what is left of the slices that lost rows.
+// seeTo saves the remaining rows of the slices that lost some, and updates the agreement.
 func (x *mending) seeTo(m *db.Mending) error {
 	for _, file := range m.Files {
 		x.o.Logger.Warn("a damaged file was put aside", "file", file)
@@ -153,7 +154,7 @@ func (x *mending) seeTo(m *db.Mending) error {
 		return err
 	}
 	s := m.Store()
-	x.done.Slices = len(m.Slices) // those found while it was mended, too
+	x.done.Slices = len(m.Slices) // includes slices found during the repair
 	for _, sl := range m.Slices {
 		head := s.Log.LogHead(sl)
 		if err := m.SetAside(t, sl, time.Now()); err != nil {
@@ -191,7 +192,7 @@ func (x *mending) seeTo(m *db.Mending) error {
 	return s.SetMetas(rows)
 }
 
-// putBack brings what was saved of sl into the store again, and the log to where it was.
+// putBack imports the saved rows of sl into the store again, and sets the log to its old position.
 func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error {
 	for _, saved := range t.List() {
 		if saved.Slice != sl || !saved.Wanted {
@@ -201,7 +202,7 @@ func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error
 			return replica.Halving(rows, func(rows []store.Row) error {
 				err := s.Log.ImportRows(sl, rows)
 				if len(rows) == 1 && errors.Is(err, store.ErrRow) {
-					return nil // half of what it was made of is lost
+					return nil // a part of its source is lost
 				}
 				return err
 			})
@@ -219,7 +220,7 @@ func putBack(s *db.Store, t *trash.Trash, sl partition.Slice, head uint64) error
 	return nil
 }
 
-// renewIdentity makes a new peer of one that forgot what it had agreed to.
+// renewIdentity gives a new identity to a peer that forgot its agreements.
 func (x *mending) renewIdentity() error {
 	if !x.done.Renewed || x.o.Key != nil {
 		return nil
@@ -232,7 +233,8 @@ func (x *mending) renewIdentity() error {
 	return err
 }
 
-// openStore opens the store, and mends it before if it is damaged and others have what was lost.
+// openStore opens the store. If it is damaged and other peers have what was lost, it repairs it
+// first.
 func (n *Node) openStore(ctx context.Context) (err error) {
 	o := store.Options{FS: n.o.FS, MaxBytes: n.o.MaxDisk, Logger: n.log, Fatal: n.o.Fatal, Logged: n.logged,
 		Ahead: n.ahead.saw, Damaged: n.sawDamage}
@@ -252,7 +254,7 @@ func (n *Node) openStore(ctx context.Context) (err error) {
 	}
 	n.log.Warn("the store was mended: other peers bring what was lost", "slices", done.Fetched, "lost", done.Lost)
 	select {
-	case <-n.damaged: // met while it was opened
+	case <-n.damaged: // damage reported while it was opened
 	default:
 	}
 	n.store, err = db.Open(n.o.storeDir(), o)
@@ -267,7 +269,7 @@ func (n *Node) sawDamage(err error) {
 	}
 }
 
-// watchDamage ends Run when the store turns out to be damaged: when it is opened again it is mended.
+// watchDamage ends Run when the store proves to be damaged. The next start repairs it.
 func (n *Node) watchDamage(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -277,7 +279,7 @@ func (n *Node) watchDamage(ctx context.Context) error {
 	}
 }
 
-// explain is err, which ended Run, or the damage that caused it, and what to do.
+// explain returns err, with which Run ended, or the damage that caused it, with advice.
 func (n *Node) explain(err error) error {
 	damage := n.store.Damaged()
 	if err == nil || damage == nil {

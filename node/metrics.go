@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// metrics are this peer's samples for Prometheus; docs/operate.md lists them.
+// metrics returns this peer's samples for Prometheus. docs/operate.md lists them.
 func (n *Node) metrics() []api.Metric {
 	s, crawl := n.Status(), n.crawler.Stats()
 	out := []api.Metric{
@@ -91,7 +91,8 @@ func (n *Node) metrics() []api.Metric {
 	return append(out, labelledMetrics(s)...)
 }
 
-// labelledMetrics are samples of one name for each reason, outcome, verdict, language, hint or limit.
+// labelledMetrics returns samples with a label: a reason, outcome, verdict, language, hint or
+// limit.
 func labelledMetrics(s api.Status) (out []api.Metric) {
 	for why, k := range s.Stops {
 		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.",
@@ -133,7 +134,8 @@ func counter(name, help string, v int64) api.Metric {
 	return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
 }
 
-// judgeMetrics are about pages that are judged: their memory, and those at which processes died.
+// judgeMetrics returns samples about the judging of pages: its memory, and pages on which a process
+// died.
 func judgeMetrics(quarantined int64, crawl crawler.Stats) []api.Metric {
 	return []api.Metric{
 		gauge("echo_keys_quarantined",
@@ -155,7 +157,7 @@ func judgeMetrics(quarantined int64, crawl crawler.Stats) []api.Metric {
 // FlushIndex makes everything committed here searchable before it returns.
 func (n *Node) FlushIndex(ctx context.Context) error { return n.index.Flush(ctx) }
 
-// recent is at most k records this peer wrote last, newest first.
+// recent returns the last k records that this peer wrote, or fewer, the newest first.
 func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 	last := n.store.LastSeq()
 	changes, err := n.store.Changes(last-min(last, uint64(k)), k)
@@ -176,7 +178,7 @@ func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
 	return out, nil
 }
 
-// changed is what was written, as it is now.
+// changed returns the present version of the record that c names.
 func (n *Node) changed(c store.Change) (store.Record, error) {
 	if c.Post == "" {
 		return n.store.Archive.Record(c.Key)

@@ -8,34 +8,34 @@ import (
 	"github.com/echo-node/echo-node/dht"
 )
 
-// Limits of what is kept of members of other zones.
+// Limits of what is stored about members of other zones.
 const (
-	MaxNeighbours     = 4096             // told apart; the oldest make room
-	neighbourLife     = 10 * time.Minute // of one whose descriptor was found
-	neighbourDoubt    = 5 * time.Second  // of one whose descriptor was not found
-	neighbourSearches = 16               // at once; one more is told to come again
-	neighbourWait     = 3 * time.Second  // of a request, for the search
+	MaxNeighbours     = 4096             // peers that are told apart; the oldest make room
+	neighbourLife     = 10 * time.Minute // lifetime if the descriptor was found
+	neighbourDoubt    = 5 * time.Second  // lifetime if the descriptor was not found
+	neighbourSearches = 16               // concurrent searches; further ones are told to retry
+	neighbourWait     = 3 * time.Second  // how long a request waits for the search
 )
 
-// neighbours are the peers of other zones that have asked something here. They are not
-// in this peer's View; each is known by the descriptor that it signed and that Kademlia
-// keeps. In a swarm of one zone there are none, and nothing is looked for.
+// neighbours holds the peers of other zones that sent requests here. They are not in this peer's
+// View. Each is known by the descriptor that it signed and that Kademlia stores. In a swarm of one
+// zone there are none, and no search is made.
 type neighbours struct {
-	zones  func() bool // whether the swarm has zones
+	zones  func() bool // reports whether the swarm has zones
 	find   func(ctx context.Context, id string) (dht.Descriptor, error)
 	mu     sync.Mutex
 	known  map[string]knownNeighbour
 	flying map[string]chan struct{}
 }
 
-// knownNeighbour is what was found of one.
+// knownNeighbour is the result of one search.
 type knownNeighbour struct {
 	good  bool
 	until time.Time
 }
 
-// has says whether id is a member of another zone. It may look for its descriptor, for a
-// bounded time and for few peers at once: strangers cost no more than that.
+// has reports whether id is a member of another zone. It may search for the descriptor, for a
+// limited time and for few peers at once. So strangers cost no more than that.
 func (b *neighbours) has(ctx context.Context, id string) bool {
 	if !b.zones() {
 		return false
@@ -80,7 +80,7 @@ func (b *neighbours) has(ctx context.Context, id string) bool {
 	return x.good
 }
 
-// keep remembers one, in place of the one that ends first when there is no room. b.mu is held.
+// keep stores one result. If there is no room, it replaces the one that ends first. b.mu is held.
 func (b *neighbours) keep(id string, x knownNeighbour, now time.Time) {
 	if _, there := b.known[id]; !there && len(b.known) >= MaxNeighbours {
 		oldest, at := "", time.Time{}

@@ -33,15 +33,15 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// Node is one peer. Open makes one, Run works until its context ends, Close
-// waits for everything. All methods are safe for concurrent use.
+// Node is one peer. Open returns one, Run works until its context ends, and Close waits for
+// everything. All methods are safe for concurrent use.
 type Node struct {
 	o       Options
 	log     *slog.Logger
 	id      string
 	charter partition.Charter
 	started time.Time
-	joiner  bool // this peer was told of others, so being alone means not having met them yet
+	joiner  bool // it has addresses of peers; if alone, it has not met them yet
 
 	store   *db.Store
 	index   *index.Index
@@ -53,13 +53,13 @@ type Node struct {
 	social  *social.Source
 	sources []crawler.Source
 
-	gazetteer func() (*geo.Gazetteer, error) // opened at the first call
+	gazetteer func() (*geo.Gazetteer, error) // opened by the first call
 
-	slices     []partition.Slice // all of the swarm's
+	slices     []partition.Slice // all slices of the swarm
 	placer     *geoplace.Placer  // nil in hash mode
 	placement  *placement.Placement
 	forward    *forwarder
-	lookups    chan partition.Slice // whose owner in another zone is wanted
+	lookups    chan partition.Slice // slices whose owner in another zone is wanted
 	credit     *creditGate
 	verdicts   verdictCounts
 	glance     glance
@@ -68,10 +68,10 @@ type Node struct {
 	ahead      *clockAhead
 	trash      *trash.Trash
 	progress   progress
-	seeding    atomic.Int64 // seeds on their way: not idle
+	seeding    atomic.Int64 // Seed calls under way: not idle
 	done       atomic.Bool  // WaitIdle has found the swarm idle
 
-	// Who keeps what; see package replica.
+	// Which peers keep which slice; see package replica.
 	quorum     *quorum.Machine
 	replicator *replicate.Replicator
 	agreement  *replica.Agreement
@@ -82,7 +82,7 @@ type Node struct {
 	repairs    *replica.Repairs
 	follows    *follows
 	replicated replica.Counts
-	damaged    chan error // the store turned out to be; see watchDamage
+	damaged    chan error // reports that the store is damaged; see watchDamage
 	disk       *diskGauge
 
 	count struct {
@@ -94,15 +94,15 @@ type Node struct {
 	closeErr  error
 }
 
-// Exists says whether dir holds a node's data.
+// Exists reports whether dir holds a node's data.
 func Exists(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "store"))
 	return err == nil
 }
 
-// Create makes a data directory: an identity, the charter (founded here, or
-// fetched from one of o.Join, waiting until one answers or ctx ends), and an
-// empty store. It refuses a directory that has one.
+// Create makes a data directory with an identity, the charter and an empty store. It founds the
+// swarm if o.Join is empty. Otherwise it fetches the charter from a peer of o.Join, and waits until
+// one answers or ctx ends. It returns an error if the directory already has a store.
 func Create(ctx context.Context, o Options) error {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -111,7 +111,7 @@ func Create(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := closeDirectory(o.Dir, o.Logger); err != nil { // it may have been made by hand
+	if err := closeDirectory(o.Dir, o.Logger); err != nil { // a person may have made it
 		return fmt.Errorf("data directory: %w", err)
 	}
 	key, err := o.identity(true)
@@ -129,6 +129,7 @@ func Create(ctx context.Context, o Options) error {
 	return s.Close()
 }
 
+// identity returns o.Key, or the key in the data directory. create makes one if there is none.
 func (o Options) identity(create bool) (crypto.PrivKey, error) {
 	if o.Key != nil {
 		return o.Key, nil
@@ -136,6 +137,7 @@ func (o Options) identity(create bool) (crypto.PrivKey, error) {
 	return dht.LoadIdentity(filepath.Join(o.Dir, identityName), create)
 }
 
+// makeCharter returns the charter of a new swarm, or the one that a peer of o.Join sends.
 func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition.Charter, error) {
 	ways, err := o.ways()
 	if err != nil {
@@ -182,8 +184,7 @@ func (o Options) makeCharter(ctx context.Context, key crypto.PrivKey) (partition
 	}
 }
 
-// Open opens the data directory o.Dir as a peer. Nothing runs yet but the
-// peer's listeners.
+// Open opens the data directory o.Dir as a peer. Only the peer's listeners run until Run is called.
 func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -227,8 +228,8 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if n.slices, err = n.openPlacer(); err != nil {
 		return nil, err
 	}
-	// All slices, until openAgreement says which: those that were in the index when it
-	// was closed and are owned no more may come back soon.
+	// Give all slices until openAgreement decides. Slices that were in the index when it was
+	// closed, and that this peer does not own any more, may come back soon.
 	if n.index, err = index.Open(o.indexDir(), n.store,
 		index.Options{Logger: n.log, Slices: n.slices, Fingerprint: search.IndexFingerprint,
 			FingerprintVersion: search.FingerprintVersion}); err != nil {
@@ -258,7 +259,7 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	return n, nil
 }
 
-// openOverlay begins to listen for other peers.
+// openOverlay starts to listen for other peers.
 func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 	o := n.o
 	ways, err := o.ways()
@@ -281,8 +282,7 @@ func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 	return nil
 }
 
-// overlayDir is where the overlay keeps what it remembers; nowhere in tests
-// that have no disk.
+// overlayDir is the directory for the overlay's state. It is "" in tests without a disk.
 func (o Options) overlayDir() string {
 	if o.FS != nil {
 		return ""
@@ -290,7 +290,7 @@ func (o Options) overlayDir() string {
 	return o.Dir
 }
 
-// indexDir is where the index is kept; "" is in memory.
+// indexDir is the directory of the index; "" means in memory.
 func (o Options) indexDir() string {
 	if o.IndexDir == "memory" {
 		return ""
@@ -298,6 +298,7 @@ func (o Options) indexDir() string {
 	return o.IndexDir
 }
 
+// openPlacement restores the members that the last run knew.
 func (n *Node) openPlacement() error {
 	n.placement = placement.New(n.slices, n.charter.Replicas, n.id, n.o.OrphanAfter, len(n.o.Join) > 0)
 	b, err := n.store.Meta(replica.MetaPlacement)
@@ -310,6 +311,7 @@ func (n *Node) openPlacement() error {
 	return n.placement.Recall(b, n.started)
 }
 
+// openCrawler makes the client, the sources and the crawler.
 func (n *Node) openCrawler() error {
 	o := n.o
 	var err error
@@ -350,10 +352,10 @@ func (n *Node) openCrawler() error {
 	return err
 }
 
-// openSocial makes the Source of accounts. Its requests have the budget of their
-// server for a pace, and no gap between those to one address: peers with budgets of
-// their own take no turns for them. A connection takes the turn of its address, as whose
-// name it is may be a stranger's. The guard of private addresses is the same.
+// openSocial makes the Source of accounts. The rate budget of their server paces its requests, and
+// no gap applies between requests to one address. So peers with their own budgets need no host
+// leases for requests. A connection does take the host lease of its address, because the name may
+// belong to a stranger. The guard against private addresses is the same as for pages.
 func (n *Node) openSocial() error {
 	o := n.o
 	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet,
@@ -368,16 +370,16 @@ func (n *Node) openSocial() error {
 	return err
 }
 
-// addrDelay is the least gap between two requests to one address, which may
-// carry many sites: a second, or the delay that the operator dares to give a
-// site if that is shorter.
+// addrDelay is the least gap between two requests to one address, which may serve many sites. It is
+// a second, or the operator's delay for a site if that is shorter.
 func addrDelay(delay time.Duration) time.Duration {
 	if delay >= time.Second {
-		return 0 // fetch's own default
+		return 0 // the default of package fetch
 	}
 	return delay
 }
 
+// handles reports whether a source can fetch k.
 func (n *Node) handles(k partition.Key) bool {
 	for _, s := range n.sources {
 		if s.Handles(k) {
@@ -387,18 +389,21 @@ func (n *Node) handles(k partition.Key) bool {
 	return false
 }
 
-// ID is this peer's id, Addrs its addresses with /p2p/ID, Charter its swarm's.
-func (n *Node) ID() string                 { return n.id }
-func (n *Node) Addrs() []string            { return n.dht.Addrs() }
+// ID returns this peer's id.
+func (n *Node) ID() string { return n.id }
+
+// Addrs returns this peer's addresses, with /p2p/ID.
+func (n *Node) Addrs() []string { return n.dht.Addrs() }
+
+// Charter returns the charter of the swarm.
 func (n *Node) Charter() partition.Charter { return n.charter }
 
-// Search answers queries and exports of the whole swarm.
+// Search returns the engine for queries and exports over the whole swarm.
 func (n *Node) Search() *search.Engine { return n.search }
 
-// Run works until ctx ends, which is no error, or until something fails that
-// the peer cannot go on without: its store, its overlay. When ctx ends it gives
-// its slices to others first, for at most Options.Leave, unless the swarm was
-// found idle.
+// Run works until ctx ends, which is no error, or until a part fails that the peer needs, such as
+// its store or its overlay. When ctx ends, it first gives its slices to other peers, for at most
+// Options.Leave, unless the swarm was found idle.
 func (n *Node) Run(outer context.Context) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(outer))
 	defer cancel()
@@ -408,7 +413,7 @@ func (n *Node) Run(outer context.Context) error {
 		defer close(ended)
 		select {
 		case <-outer.Done():
-		case <-ctx.Done(): // something failed
+		case <-ctx.Done(): // a part failed
 			return
 		}
 		if n.o.Leave > 0 && !n.done.Load() {
@@ -456,7 +461,7 @@ func (n *Node) Run(outer context.Context) error {
 	return n.explain(err)
 }
 
-// followView takes every View in order.
+// followView applies every View, in order.
 func (n *Node) followView(ctx context.Context) error {
 	for {
 		select {
@@ -473,7 +478,7 @@ func (n *Node) followView(ctx context.Context) error {
 					return err
 				}
 			} else {
-				n.forward.reread() // who is back is tried at once
+				n.forward.reread() // peers that are back get their links at once
 			}
 			n.replicator.RetryAll()
 			n.agreement.KickLeases()
@@ -481,8 +486,7 @@ func (n *Node) followView(ctx context.Context) error {
 	}
 }
 
-// Close releases everything and waits. It is safe to call twice, and after a
-// failed Open.
+// Close releases everything and waits. It may be called twice, and after a failed Open.
 func (n *Node) Close() error {
 	n.closing.Store(true)
 	n.closeOnce.Do(func() {

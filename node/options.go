@@ -27,103 +27,105 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Options of Create and Open, in the operator's words. The zero value of every
-// field but Dir is usable.
+// Options are the arguments of Create and Open. The zero value of every field except Dir is usable.
 type Options struct {
 	Dir string // data directory: identity, store, index. Required
 
-	// The swarm. Swarm names it (default "echo"); a joiner may leave it empty
-	// and takes what the swarm is called.
+	// The swarm. Swarm is its name (default "echo"). A joiner may leave it empty and takes the name
+	// of the swarm.
 	Swarm  string
 	Join   []string // multiaddrs with /p2p/ID, files of them, or DNS names
 	Listen []string // multiaddrs; default QUIC and TCP on any free port
 	MDNS   bool     // find peers on the local network
-	LAN    bool     // the swarm is of a local network: see dht.Options.LAN
-	// Private founds a swarm that only peers with an invite or the swarm's key
-	// can join. Invite is the code of one; without Join its addresses are used.
-	// SwarmKey is 32 bytes that the members share.
+	LAN    bool     // the swarm is on a local network: see dht.Options.LAN
+	// Private founds a swarm that only peers with an invite or the swarm's key can join. Invite is
+	// an invitation code; if Join is empty, its addresses are used. SwarmKey is 32 bytes that the
+	// members share.
 	Private  bool
 	Invite   string
 	SwarmKey []byte
-	// Overrides is whose overrides of accounts the peers of a swarm to be founded accept:
-	// partition.OverridesFounder or OverridesMembers; "" as of Charter.Overrides.
+	// Overrides says which peers may override verdicts on accounts in a new swarm:
+	// partition.OverridesFounder or OverridesMembers; "" as in Charter.Overrides.
 	Overrides string
 	Partition partition.Mode
-	SliceBits int // of a swarm to be founded; default 12
-	CellLevel int // S2 level of its geo slices, 4 to 12; default 7, of cells some 80 km across. Geo mode only
-	Replicas  int // of a swarm to be founded: replicas of each slice, 1 to 7; default 3
+	SliceBits int // for a new swarm; default 12
+	// S2 level of a new swarm's geo slices, 4 to 12; default 7, cells of about 80 km. Geo mode
+	// only.
+	CellLevel int
+	Replicas  int // replicas of each slice of a new swarm, 1 to 7; default 3
 	Capacity  int // 1 to 16, default 1: this peer's share of the swarm
 	Location  *partition.Point
-	// ZoneMax is the number of members above which a zone of a swarm to be founded
-	// splits; 0: one zone for ever. See partition.ZoneRule. Not in geo mode yet.
+	// ZoneMax is the number of members above which a zone of a new swarm splits; 0: one zone for
+	// ever. See partition.ZoneRule. Not in geo mode yet.
 	ZoneMax int
-	// OrphanAfter is how long a vanished member keeps its place among the replicas
-	// of its slices, and how long a slice whose majority of replicas vanished waits
-	// for them. Default 60 s.
+	// OrphanAfter is how long a vanished member keeps its place among the replicas of its slices.
+	// It is also how long a slice waits for a vanished majority of its replicas. Default 60 s.
 	OrphanAfter time.Duration
 
-	// Leave is how long Run may take, when its context ends, to give this peer's
-	// slices to others. Default 0: it stops at once.
+	// Leave is how long Run may take to give this peer's slices to other peers when its context
+	// ends. Default 0: it stops at once.
 	Leave time.Duration
 
 	// The crawl.
 	Delay    time.Duration // least gap between two requests to a site; default 1 s
-	Workers  int           // fetches at once; default 64
+	Workers  int           // fetches under way at most; default 64
 	MaxDepth int           // links from a seed; default 100
-	// a time: links that promise pages which speak of it are fetched first; default nil: nearer to a seed first
+	// A period of time. Links that promise pages about it are fetched first. Default nil: links
+	// nearer to a seed first.
 	Scope   period.Scope
-	Revisit time.Duration // how often a page is looked at again, on average; default 0: never
-	Contact string        // in the user agent; needed before anything but loopback is crawled
-	// Social is how accounts of services are followed: credentials, whom, how far back. Store, Client,
-	// Now and Logger are the node's.
+	Revisit time.Duration // how often a page is revisited, on average; default 0: never
+	Contact string        // in the user agent; required to crawl anything except loopback
+	// Social says how accounts of services are followed: with which credentials, which accounts,
+	// how far back. The node sets Store, Client, Now and Logger.
 	Social social.Options
-	// Media has the files that posts and profiles of followed accounts name fetched and kept, those
-	// of at most so many bytes, 2 MiB at most, with KeepBodies or without. Default 0: none. Not in geo mode yet.
+	// Media is the largest size, in bytes, of files that are fetched and stored because posts or
+	// profiles of followed accounts name them. At most 2 MiB. It does not depend on KeepBodies.
+	// Default 0: no files. Not in geo mode yet.
 	Media int64
-	// Fanout is over how many units the accounts of one Mastodon instance are spread in a
-	// swarm to be founded, so that as many peers share them, each with a budget of its own. Default 1: an instance
-	// is one peer's, and can be placed in geo mode.
+	// Fanout is the number of units over which the accounts of one Mastodon instance are spread in
+	// a new swarm. So as many peers share them, each with its own rate budget. Default 1: one
+	// peer has the whole instance, which can then be placed in geo mode.
 	Fanout   int
 	AllowNet []netip.Prefix
-	// AllowPorts are ports below 1024 that the crawler may ask beside 80 and 443; those that browsers refuse
-	// (partition.BadPort) stay refused.
+	// AllowPorts are ports below 1024 that the crawler may use beside 80 and 443. Ports that
+	// browsers refuse (partition.BadPort) stay refused.
 	AllowPorts []fetch.PortRange
 	Hosts      map[string]netip.Addr // fixed resolver: host name -> address
 	FromAddr   netip.Addr            // source address of requests
-	// KeepBodies has the headers and bodies of what this peer fetches kept, for
-	// export as WARC; the other replicas of a slice keep what its owner does.
-	// Default: records only, and of a page that changed those before.
+	// KeepBodies stores the headers and bodies of this peer's fetches, for export as WARC. The
+	// other replicas of a slice store what its owner stores. Default: only records, and the earlier
+	// records of a page that changed.
 	KeepBodies bool
 
 	// The volunteer's own limits; zero = none.
 	MaxRate      float64 // requests per second
 	MaxBandwidth int64   // bytes per second
-	MaxDisk      int64   // bytes that the data directory takes on the disk; see disk.go
+	MaxDisk      int64   // bytes of the data directory on the disk; see disk.go
 	Hours        string  // "22-07", local time
 
-	// JudgeMemory is the most bytes that all pages take together while they are read and judged; default 512 MiB.
+	// JudgeMemory is the most memory, in bytes, for all pages that are read and judged at once;
+	// default 512 MiB.
 	JudgeMemory int64
 
-	// BackupDir is where a backup of this peer is made every BackupEvery (default 24 h),
-	// of which the newest BackupKeep (default 3) stay. "" = no backups.
+	// BackupDir is where this peer makes a backup every BackupEvery (default 24 h). The newest
+	// BackupKeep (default 3) stay. "" = no backups.
 	BackupDir   string
 	BackupEvery time.Duration
 	BackupKeep  int
 
-	// Undelete is how long a copy of a slice that this peer dropped stays in Dir/trash,
-	// from where restore --trash brings it back; default Undelete, below 0: none is kept.
-	// UndeleteMax is how many bytes such copies may have together, the oldest going first;
-	// default UndeleteMax.
+	// Undelete is how long a dropped copy of a slice stays in Dir/trash, from where restore --trash
+	// brings it back. The default is the constant Undelete; below 0, no copy is kept. UndeleteMax
+	// is the most bytes of all such copies. The oldest are removed first. The default is the
+	// constant UndeleteMax.
 	Undelete    time.Duration
 	UndeleteMax int64
 
-	// Scrub is how often all tables of the store are read, to find those that are damaged;
-	// default 0: never.
+	// Scrub is how often all tables of the store are read to find damaged ones; default 0: never.
 	Scrub time.Duration
 
-	Credit CreditLimits // of each other peer
+	Credit CreditLimits // limits for each other peer
 
-	QueryTimeout time.Duration // of one query over the swarm; default 5 s
+	QueryTimeout time.Duration // for one query over the swarm; default 5 s
 
 	Version string
 	Logger  *slog.Logger // default: discard
@@ -135,24 +137,24 @@ type Options struct {
 	Host     host.Host      // instead of one made from Listen
 	// Transport answers the fetcher instead of the network.
 	Transport http.RoundTripper
-	// Source stands around each source of the crawler.
+	// Source wraps each source of the crawler.
 	Source func(crawler.Source) crawler.Source
-	// Around stands around every call to another peer; see dht.Options.
+	// Around wraps every call to another peer; see dht.Options.
 	Around func(ctx context.Context, to string, req *wire.Request, next dht.Caller) (*wire.Response, error)
-	// Fatal is called when the disk fails so that nothing can be promised, or the agreement about slices stands still;
-	// it must not return. Default: panics.
+	// Fatal is called when the disk fails so that nothing can be promised, or when the agreement
+	// about slices does not advance. It must not return. Default: it panics.
 	Fatal func(error)
 }
 
-// Limits of a node that no flag changes, by name.
+// Limits of a node that no flag changes.
 const (
 	MaxForwardLinks = 1000             // links in one forward message
 	MaxLane         = 8192             // links on their way to one peer, in memory
-	MinRevisit      = time.Minute      // of Options.Revisit
-	MaxSliceBits    = 16               // of a swarm founded here: a query names its slices
+	MinRevisit      = time.Minute      // the least Options.Revisit
+	MaxSliceBits    = 16               // for a new swarm: a query names its slices
 	MaxSeeds        = 100_000          // seeds in one request
-	CallTimeout     = 10 * time.Second // one request to one peer
-	MaxCallBackoff  = 15 * time.Second // between tries at an unreachable peer
+	CallTimeout     = 10 * time.Second // for one request to one peer
+	MaxCallBackoff  = 15 * time.Second // between attempts to reach a peer
 )
 
 func (o Options) withDefaults() Options {
@@ -257,7 +259,7 @@ func (o Options) validate() error {
 	}
 	for _, j := range o.Join {
 		fault(j == "", "join: an empty address")
-		if a, err := ma.NewMultiaddr(j); err == nil { // else a file or a name, which may appear later
+		if a, err := ma.NewMultiaddr(j); err == nil { // else a file or name, which may appear later
 			_, noID := a.ValueForProtocol(ma.P_P2P)
 			_, noName := a.ValueForProtocol(ma.P_DNSADDR)
 			fault(noID != nil && noName != nil, "join: %s has no /p2p/ID at its end", j)

@@ -16,8 +16,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// overrule takes a person's word on whether an account belongs to where the account is. Who is not
-// known to the swarm is admitted first. On return the word is durable at a majority of the replicas.
+// overrule brings a person's verdict on an account to the account's owner. An account that the
+// swarm does not know is admitted first. On return the verdict is durable at a majority of the
+// replicas.
 func (n *Node) overrule(ctx context.Context, o store.Override) error {
 	if !n.overrules(n.id) {
 		return fmt.Errorf("%w: the peers of this swarm accept overrides of its founder %s alone",
@@ -40,7 +41,7 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 		case admitted:
 			return fmt.Errorf("%w: %s", api.ErrNotFound, o.Key)
 		default:
-			// no seed: those belong
+			// not as a seed, because seeds belong to the community
 			answers, err := n.admitAt(ctx, n.laneOf(sl), []store.Admission{{Key: o.Key, Depth: 1}})
 			if err != nil {
 				return err
@@ -56,7 +57,7 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 	return fmt.Errorf("%w: %s moves", api.ErrUnavailable, o.Key)
 }
 
-// overruleAt gives o to the owner of sl.
+// overruleAt sends o to the owner of sl. placed is the slice to which the unit has moved, or 0.
 func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Override) (known bool,
 	placed partition.Slice, err error) {
 	owner, _ := n.ownerAnywhere(ctx, sl)
@@ -75,7 +76,7 @@ func (n *Node) overruleAt(ctx context.Context, sl partition.Slice, o store.Overr
 	return resp.GetOverrule().GetKnown(), partition.Slice(resp.GetOverrule().GetPlaced()), nil
 }
 
-// overruleHere writes o into this peer's store, which acts in sl.
+// overruleHere writes o into this peer's store, if this peer acts in sl.
 func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Override) (known bool,
 	placed partition.Slice, err error) {
 	head, under, err := n.overruleNow(sl, o)
@@ -101,8 +102,8 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	return true, 0, nil
 }
 
-// overruleNow is the write. No promise to another candidate falls between the
-// question whether this peer acts and it.
+// overruleNow does the write. It holds the agreement, so no promise to another candidate falls
+// between the check that this peer acts and the write.
 func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum.ReplicaSet, error) {
 	n.agreement.RLock()
 	defer n.agreement.RUnlock()
@@ -129,14 +130,14 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 	return n.store.Log.LogHead(sl), n.quorum.ReplicaSet(sl), nil
 }
 
-// overrules says whether the charter lets a peer overrule the judge of accounts, as far
-// as the peer is a member.
+// overrules reports whether the charter lets a peer overrule the judge of accounts, provided that
+// the peer is a member.
 func (n *Node) overrules(peer string) bool {
 	return peer == n.charter.Founder || n.charter.MembersOverrule()
 }
 
-// mayOverrule is the rule of overrides beyond being a member. That a Key is looked at again any member may ask, as it
-// may seed.
+// mayOverrule is the additional rule of overrides. Any member may request that a Key is visited
+// again, as any member may seed.
 func mayOverrule(n *Node, from string, r *wire.Request) (*call.Refusal, string) {
 	var o store.Override
 	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil &&
@@ -147,7 +148,7 @@ func mayOverrule(n *Node, from string, r *wire.Request) (*call.Refusal, string) 
 	return no, refusedOverrides
 }
 
-// serveOverrule is for another peer's word, which names that peer; the store checks it.
+// serveOverrule handles another peer's override, which must name that peer; the store checks it.
 func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule) (*wire.Response, error) {
 	var o store.Override
 	if err := strictjson.Unmarshal(w.Override, &o); err != nil {

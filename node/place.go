@@ -12,8 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// openPlacer opens the gazetteer when the swarm is in geo mode, and lists the
-// slices. Peers with another gazetteer would put units into other slices.
+// openPlacer opens the gazetteer if the swarm is in geo mode, and returns all slices. Peers with
+// another gazetteer would put units into other slices, so that is an error.
 func (n *Node) openPlacer() ([]partition.Slice, error) {
 	if n.charter.Mode != partition.ModeGeo {
 		return n.charter.AllSlices(nil)
@@ -31,8 +31,8 @@ func (n *Node) openPlacer() ([]partition.Slice, error) {
 	return n.charter.AllSlices(n.placer.Slices())
 }
 
-// withGazetteer is c, in geo mode with this program's gazetteer and cells of
-// that level (0: the default).
+// withGazetteer returns c. In geo mode it adds this program's gazetteer and the cell level (0: the
+// default).
 func withGazetteer(c partition.Charter, level int) (partition.Charter, error) {
 	if c.Mode != partition.ModeGeo {
 		return c, nil
@@ -45,8 +45,7 @@ func withGazetteer(c partition.Charter, level int) (partition.Charter, error) {
 	return c, nil
 }
 
-// target is the slice that an item is for: the one that it was placed in, or
-// its hash slice.
+// target returns the slice of an item: the one in which it was placed, or its hash slice.
 func (n *Node) target(it store.Admission) partition.Slice {
 	if it.In != 0 {
 		return it.In
@@ -54,21 +53,20 @@ func (n *Node) target(it store.Admission) partition.Slice {
 	return n.store.SliceOf(it.Key)
 }
 
-// moved is where the unit of an item that was admitted into a geo slice has
-// gone on to; nil when it is here.
+// moved returns where the unit of an item of a geo slice has moved to, or nil if it is still here.
 func (n *Node) moved(it store.Admission) *store.Placement {
 	if n.placer == nil || it.In == 0 {
 		return nil
 	}
 	p, err := n.store.Queue.PlacementOf(it.In, it.Key)
 	if err != nil || p.To == it.In || p.Gen <= it.Gen {
-		return nil // what is not known now is found out with the next link
+		return nil // if unknown now, the next link finds it
 	}
 	return &p
 }
 
-// learn takes the word of the owner of r.To that r's unit has gone on from
-// there; it is wrong at most for that owner's own units.
+// learn records that r's unit has moved on from r.To, as the owner of r.To reports. A false report
+// harms only that owner's own units.
 func (n *Node) learn(r store.OutboxRow, to partition.Slice, gen uint64) {
 	if n.placer == nil || r.To.IsHash() || !n.placer.Has(to) {
 		return
@@ -83,7 +81,7 @@ func (n *Node) learn(r store.OutboxRow, to partition.Slice, gen uint64) {
 	}
 }
 
-// paceOf and wirePace are a Pace on the wire.
+// paceOf converts a Pace from its form in a message.
 func paceOf(p *wire.Pace) (pace store.Pace, gen uint64) {
 	ms := func(v uint64) time.Duration {
 		return time.Duration(min(v, uint64(24*time.Hour/time.Millisecond))) * time.Millisecond
@@ -96,6 +94,7 @@ func paceOf(p *wire.Pace) (pace store.Pace, gen uint64) {
 	return pace, min(p.GetGen(), store.MaxGen)
 }
 
+// wirePace converts the Pace of an item to its form in a message, or returns nil for a hash slice.
 func wirePace(a store.Admission) *wire.Pace {
 	if a.In == 0 {
 		return nil

@@ -24,8 +24,8 @@ func geoWorld() crawltest.Options {
 	return o
 }
 
-// export gives all records that p exports, in order, and the slice of each as
-// its cursor tells it.
+// export returns all records that p exports, in order, and how many of their cursors name a geo
+// slice.
 func export(t *testing.T, p *nodetest.Peer) (keys []string, geo int) {
 	t.Helper()
 	missing, err := p.Search().Export(t.Context(), api.Export{}, func(rec store.Record, cursor string) error {
@@ -41,9 +41,9 @@ func export(t *testing.T, p *nodetest.Peer) (keys []string, geo int) {
 	return keys, geo
 }
 
-// A swarm in geo mode crawls the same set as a swarm in hash mode, each page
-// once and no site early, and its peers answer queries alike; but the pages of
-// a site are fetched by who is near it.
+// A swarm in geo mode crawls the same set as a swarm in hash mode, each page once and no site too
+// early. Its peers answer queries in the same way. But the pages of a site are fetched by a peer
+// near the site.
 func TestGeoSwarm(t *testing.T) {
 	hash := nodetest.New(t, nodetest.Options{World: geoWorld()})
 	one := hash.Add()
@@ -130,7 +130,7 @@ func equalRanks(a, b map[string][]string) bool {
 	return len(a) == len(b)
 }
 
-// Peers leave and stop in the middle, and nothing that was placed is lost.
+// Peers leave and stop during the crawl, and nothing that was placed is lost.
 func TestGeoSwarmChurn(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -142,8 +142,8 @@ func TestGeoSwarmChurn(t *testing.T) {
 	}
 	swarm.Settle(3)
 	swarm.Seed()
-	// Who owns the cells of the four cities is drawn; one of three has the pages of
-	// two of them.
+	// The owners of the four cities' cells are random. One of three peers has the pages of two
+	// cities.
 	var busy *nodetest.Peer
 	swarm.Until("some of it is crawled", 5*time.Minute, func() (bool, string) {
 		fetched := make([]int64, len(swarm.Peers))
@@ -162,5 +162,6 @@ func TestGeoSwarmChurn(t *testing.T) {
 	}
 	swarm.Settle(3)
 	swarm.WaitIdle()
-	checkWorld(t, swarm, swarm.World.Sites()) // of what the peer that stopped had alone: a page of each site
+	// The stopped peer alone may have had one page of each site, which is then fetched twice.
+	checkWorld(t, swarm, swarm.World.Sites())
 }

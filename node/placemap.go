@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// cells are the geo slices as GeoJSON polygons, each with its owner, its
-// replicas, and what this peer has of it; none in hash mode.
+// cells returns the geo slices as GeoJSON polygons, each with its owner, its replicas, and the
+// counts of this peer's store. In hash mode there are none.
 func (n *Node) cells() []feature {
 	if n.placer == nil {
 		return nil
@@ -29,8 +29,9 @@ func (n *Node) cells() []feature {
 	return out
 }
 
-// outline is a cell's corners, counterclockwise, the first again at the end. A
-// cell over the antimeridian goes on beyond 180 degrees, so that it is one piece.
+// outline returns a cell's corners counterclockwise, and the first one again at the end. The
+// longitudes of a cell across the antimeridian go beyond 180 degrees, so that the cell is one
+// piece.
 func outline(sl partition.Slice) [][2]float64 {
 	cell := s2.CellFromCellID(s2.CellID(sl))
 	ring := make([][2]float64, 5)

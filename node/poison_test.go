@@ -17,17 +17,17 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// poison has some Keys crash the peer that judges them, as a parser does that takes all memory. at says
-// when: before the attempt is known, while the page is judged, or after that.
+// poison makes some Keys crash the peer that judges them, like a parser that uses all memory. at is
+// the moment: before the attempt is recorded, while the page is judged, or after that.
 type poison struct {
 	mu     sync.Mutex
 	keys   map[partition.Key]bool
 	at     string
 	deaths map[partition.Key][]string // names of the peers
-	most   int                        // deaths of a Key; then it is harmless
+	most   int                        // deaths of a Key; after that it is harmless
 	tries  map[partition.Key]int
-	judges map[*nodetest.SimPeer]int // judgements under way
-	crowd  map[partition.Key]int     // most judgements under way beside that of the Key, after its first death
+	judges map[*nodetest.SimPeer]int // pages being judged
+	crowd  map[partition.Key]int     // most pages judged beside the Key after its first death
 }
 
 func newPoison(at string, keys ...partition.Key) *poison {
@@ -44,7 +44,7 @@ func (p *poison) around(s *nodetest.Sim, peer *nodetest.SimPeer, src crawler.Sou
 	return &poisoned{src, p, s, peer}
 }
 
-// killed are the deaths of all Keys.
+// killed returns the number of deaths of all Keys.
 func (p *poison) killed() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ type poisoned struct {
 	peer *nodetest.SimPeer
 }
 
-// Fetch judges as the Source does, and dies of a poison Key.
+// Fetch judges as the Source does, and crashes on a poison Key.
 func (d *poisoned) Fetch(ctx context.Context, t crawler.Task) (crawler.Result, error) {
 	judge, key := t.Judge, t.Due.Key
 	t.Judge = func(ctx context.Context, need int64) (func(), error) {
@@ -96,7 +96,7 @@ func (d *poisoned) Fetch(ctx context.Context, t crawler.Task) (crawler.Result, e
 	return res, err
 }
 
-// die ends the peer if key kills; it does not return then.
+// die crashes the peer if key kills; then it does not return.
 func (d *poisoned) die(key partition.Key) {
 	d.p.mu.Lock()
 	d.p.tries[key]++
@@ -120,7 +120,7 @@ func poisonWorld() crawltest.Options {
 	return o
 }
 
-// somePages are Keys of articles that the world has, of n sites.
+// somePages returns Keys of articles in the world, of n sites.
 func somePages(t *testing.T, o crawltest.Options, n int) (keys []partition.Key) {
 	t.Helper()
 	w := crawltest.NewWorld(o)
@@ -142,7 +142,7 @@ func somePages(t *testing.T, o crawltest.Options, n int) (keys []partition.Key) 
 	return keys
 }
 
-// quarantine is what the living peers say they leave alone.
+// quarantine returns the Keys that living peers have in quarantine, with the reason.
 func quarantine(t *testing.T, s *nodetest.Sim) map[partition.Key]string {
 	t.Helper()
 	out := map[partition.Key]string{}
@@ -165,7 +165,7 @@ func quarantine(t *testing.T, s *nodetest.Sim) map[partition.Key]string {
 	return out
 }
 
-// checkQuarantine compares what is left alone with the poison, and what was crawled with the world.
+// checkQuarantine compares the quarantine with the poison, and the crawled pages with the world.
 func checkQuarantine(t *testing.T, s *nodetest.Sim, p *poison) {
 	t.Helper()
 	got := quarantine(t, s)
@@ -198,7 +198,7 @@ func checkQuarantine(t *testing.T, s *nodetest.Sim, p *poison) {
 	}
 }
 
-// living is a peer that is up.
+// living returns a peer that is up.
 func living(t *testing.T, s *nodetest.Sim) *nodetest.SimPeer {
 	t.Helper()
 	for _, p := range s.Peers {
@@ -210,8 +210,9 @@ func living(t *testing.T, s *nodetest.Sim) *nodetest.SimPeer {
 	return nil
 }
 
-// TestAttackPoisonKey: a page that ends the process that judges it, in a swarm of five. Dead peers stay dead, or come
-// back. Two die at most, the rest of the world is crawled, and who releases the Key has it crawled.
+// TestAttackPoisonKey: in a swarm of five, a page ends the process that judges it. Dead peers stay
+// dead, or come back. At most two die, and the rest of the world is crawled. After a person
+// releases the Key, it is crawled.
 func TestAttackPoisonKey(t *testing.T) {
 	racetest.OneProcessor(t)
 	for name, back := range map[string]bool{"dead peers stay dead": false, "dead peers come back": true} {
@@ -261,8 +262,8 @@ func TestAttackPoisonKey(t *testing.T) {
 	}
 }
 
-// TestAttackPoisonKeysTogether: of several poison Keys each kills two processes at most, and no Key beside them is
-// taken for one of them.
+// TestAttackPoisonKeysTogether: each of several poison Keys kills at most two processes. No other
+// Key is blamed for it.
 func TestAttackPoisonKeysTogether(t *testing.T) {
 	racetest.OneProcessor(t)
 	p := newPoison("judging", somePages(t, poisonWorld(), 3)...)
@@ -283,7 +284,8 @@ func TestAttackPoisonKeysTogether(t *testing.T) {
 	})
 }
 
-// TestAttackPoisonKeyAlone: a peer without others restarts after each death, and has lost what it had not synced.
+// TestAttackPoisonKeyAlone: a peer without others restarts after each death, and loses unsynced
+// writes.
 func TestAttackPoisonKeyAlone(t *testing.T) {
 	racetest.OneProcessor(t)
 	p := newPoison("judging", somePages(t, poisonWorld(), 1)...)
@@ -302,8 +304,9 @@ func TestAttackPoisonKeyAlone(t *testing.T) {
 	})
 }
 
-// TestPoisonFaultTable: the process dies at each point of the way from the attempt to the commit. Who dies before an
-// attempt is told of accuses nobody; who dies behind it accuses the Key; what was harmless is crawled in the end.
+// TestPoisonFaultTable: the process dies at each point from the attempt to the commit. A death
+// before an attempt is recorded blames no Key. A death after it blames the Key. Harmless Keys are
+// crawled in the end.
 func TestPoisonFaultTable(t *testing.T) {
 	racetest.OneProcessor(t)
 	for _, c := range []struct {
@@ -344,7 +347,8 @@ func TestPoisonFaultTable(t *testing.T) {
 	}
 }
 
-// TestKillsAccuseNobody: peers that are killed all the time, as by an operator, leave no Key behind.
+// TestKillsAccuseNobody: peers are killed all the time, as an operator may do. No Key stays in
+// quarantine.
 func TestKillsAccuseNobody(t *testing.T) {
 	racetest.OneProcessor(t)
 	o := nodetest.SimOptions{World: poisonWorld(), Node: node.Options{Delay: time.Second}, SliceBits: 6}

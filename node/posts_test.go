@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// fetched commits at the owner of k what a fetch of an account brings.
+// fetched commits the result of an account's fetch at the owner of k.
 func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 	t.Helper()
 	o, err := s.Peers[0].API().Owner(t.Context(), k)
@@ -54,8 +54,8 @@ func fetched(t *testing.T, s *nodetest.Swarm, k partition.Key) *nodetest.Peer {
 	return nil
 }
 
-// TestPostsSurviveTheirOwner: what one peer committed of accounts is queried once
-// each, exported and shown, before its death and after it.
+// TestPostsSurviveTheirOwner: the posts that one peer committed are found once each, exported and
+// shown, before and after that peer's death.
 func TestPostsSurviveTheirOwner(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -95,7 +95,7 @@ func TestPostsSurviveTheirOwner(t *testing.T) {
 			{Q: "lisboa", Kind: "profile", Limit: 100}:                  4,
 			{Kind: "post", Site: "mastodon:social.example", Limit: 100}: 36,
 		} {
-			q.Unfold = true // the posts say the same
+			q.Unfold = true // the posts have the same text
 			a, err := asked.Search().Query(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)

@@ -11,11 +11,11 @@ import (
 
 const identityName = "identity.key"
 
-// closeDirectory takes from all other users of the machine what they may do with a data
-// directory: one of an older version, or made by hand, may be open to them. That is the
-// directory itself, the files in it and all of its store; other directories in it are not
-// this program's, and closed by the one above them. The identity is left out: opening
-// refuses one that others could read, since they may have.
+// closeDirectory removes all other users' permissions on a data directory. An older version or a
+// person may have made it open. It closes the directory, the files in it, and its whole store.
+// Other directories in it do not belong to this program, and the parent directory protects them.
+// The identity is left out: opening refuses an identity that others could read, because they may
+// have read it.
 func closeDirectory(dir string, log *slog.Logger) error {
 	c := closing{}
 	err := c.one(dir)
@@ -31,7 +31,7 @@ func closeDirectory(dir string, log *slog.Logger) error {
 	return err
 }
 
-// closeBackup does the same for a backup. Its files may be those of the store.
+// closeBackup does the same for a backup. Its files may be hard links to the store's files.
 func closeBackup(dir string, log *slog.Logger) error {
 	c := closing{}
 	err := c.tree(dir)
@@ -45,8 +45,8 @@ type closing struct {
 	left   error // why something stays open
 }
 
-// one closes a file or a directory. What is not ours, or on a file system without modes,
-// stays as it is.
+// one closes a file or a directory. Files of other users, or on a file system without modes, stay
+// as they are.
 func (c *closing) one(name string) error {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows" {
@@ -66,8 +66,8 @@ func (c *closing) one(name string) error {
 	return err
 }
 
-// tree closes a directory and all in it, the directory first: then nobody else gets at
-// what is in it meanwhile. Links are not followed, as they may lead out of it.
+// tree closes a directory and everything in it. It closes the directory first, so that no other
+// user gets at the files meanwhile. It does not follow links, which may lead elsewhere.
 func (c *closing) tree(dir string) error {
 	return filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -82,6 +82,7 @@ func (c *closing) tree(dir string) error {
 	})
 }
 
+// say logs what was closed and what was not.
 func (c *closing) say(dir string, log *slog.Logger) {
 	if c.closed > 0 {
 		log.Warn("other users of this machine could read this directory: it is closed to them now", "dir", dir, "files",

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// open makes all of a directory open to everybody, as an older version or a person may have.
+// openToAll makes all files of a directory open to all users, like an older version or a person.
 func openToAll(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -31,7 +31,7 @@ func openToAll(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// openFiles are those of a directory that others may do something with.
+// openFiles returns the files of a directory on which other users have permissions.
 func openFiles(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

@@ -8,25 +8,26 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 )
 
-// Status says how fast pages are fetched by the mean of this span.
+// Status shows the mean fetch rate over this span.
 const (
 	progressSpan  = time.Minute
 	progressEvery = 5 * time.Second
 )
 
-// progress remembers how many fetches there were in the last minute. Its methods
-// are safe for concurrent use.
+// progress remembers the number of fetches in the last minute. Its methods are safe for concurrent
+// use.
 type progress struct {
 	mu      sync.Mutex
-	samples []progressSample // the oldest first, none older than progressSpan but the first
+	samples []progressSample // oldest first; only the first may be older than progressSpan
 }
 
+// progressSample is the number of fetches since the data directory was made, at a time.
 type progressSample struct {
 	at      time.Time
 	fetches int64
 }
 
-// note adds a sample, and forgets those that are too old.
+// note adds a sample and forgets samples that are too old.
 func (p *progress) note(at time.Time, fetches int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,8 +37,7 @@ func (p *progress) note(at time.Time, fetches int64) {
 	}
 }
 
-// rate is how many fetches a second there were since the oldest sample; 0 when
-// nothing can be said yet.
+// rate returns the fetches per second since the oldest sample, or 0 if that is not known yet.
 func (p *progress) rate(at time.Time, fetches int64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *progress) rate(at time.Time, fetches int64) float64 {
 	return 0
 }
 
-// of is the progress of a peer whose Keys, pending Keys and fetches are these.
+// of returns the progress of a peer with these numbers of Keys, pending Keys and fetches.
 func (p *progress) of(at time.Time, keys, pending, fetches int64) (a api.Progress) {
 	if keys > 0 {
 		a.Done = float64(keys-pending) / float64(keys)
@@ -63,7 +63,7 @@ func (p *progress) of(at time.Time, keys, pending, fetches int64) (a api.Progres
 	return a
 }
 
-// runProgress takes a sample every few seconds, until ctx ends.
+// runProgress takes a sample every progressEvery until ctx ends.
 func (n *Node) runProgress(ctx context.Context) error {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

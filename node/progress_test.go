@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The rate is that of the last minute, whatever was before, and time left follows from it.
+// The rate is the mean of the last minute, and the time left follows from it.
 func TestProgressOfTheLastMinute(t *testing.T) {
 	start := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
 	var p progress

@@ -10,27 +10,27 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// verdictRelease is the word of a person that a Key in quarantine is to be looked at again. It goes to the
-// owner of the Key as the words on accounts do, in the same message.
+// verdictRelease asks for a new visit of a Key in quarantine. It goes to the owner of the Key in
+// the same message as verdicts on accounts.
 const verdictRelease = "release"
 
-// verdictAgain is the word of a person that a Key that is known is to be looked at now. It goes the same way.
+// verdictAgain asks for a visit of a known Key now. It uses the same message.
 const verdictAgain = "again"
 
-// maxQuarantine is how many Keys in quarantine are named in one answer; status counts all.
+// maxQuarantine is the most Keys in quarantine that one answer names. Status counts all.
 const maxQuarantine = 1000
 
-// release has a Key in quarantine looked at again. On return that is durable at a majority of the replicas.
+// release ends the quarantine of a Key. On return this is durable at a majority of the replicas.
 func (n *Node) release(ctx context.Context, k partition.Key, by string) error {
 	return n.wake(ctx, k, verdictRelease, by)
 }
 
-// again has a Key that is known looked at now, as release does.
+// again makes the owner visit a known Key now. It works like release.
 func (n *Node) again(ctx context.Context, k partition.Key) error {
 	return n.wake(ctx, k, verdictAgain, verdictAgain)
 }
 
-// wake gives the owner of a Key a person's word that it is to be looked at.
+// wake sends a person's request to visit a Key to the Key's owner.
 func (n *Node) wake(ctx context.Context, k partition.Key, word, by string) error {
 	o := store.Override{V: store.OverrideVersion, Key: k, Verdict: word, By: by, At: time.Now().UTC(), Peer: n.id}
 	sl := n.store.SliceOf(k)
@@ -51,7 +51,7 @@ func (n *Node) wake(ctx context.Context, k partition.Key, word, by string) error
 	return fmt.Errorf("%w: %s moves", api.ErrUnavailable, k)
 }
 
-// quarantined are the Keys of the slices owned here that are left alone.
+// quarantined returns the Keys in quarantine of the slices owned here, at most maxQuarantine.
 func (n *Node) quarantined(ctx context.Context) (api.Quarantine, error) {
 	out := api.Quarantine{Keys: []api.Quarantined{}}
 	for _, sl := range n.quorum.Owned() {

@@ -13,11 +13,11 @@ import (
 	"github.com/echo-node/echo-node/store/index"
 )
 
-// follows is replica.Rest.
+// follows implements replica.Rest.
 type follows struct {
 	addresses  *addresses
 	index      *index.Index
-	crawler    *crawler.Crawler // nil while the peer is being opened, as forward
+	crawler    *crawler.Crawler // nil while the peer is being opened, like forward
 	forward    *forwarder
 	overrules  func(peer string) bool
 	admissible func(k partition.Key) error
@@ -32,6 +32,7 @@ func (f *follows) Overrules(peer string) bool      { return f.overrules(peer) }
 
 var errDeep = errors.New("deeper than --max-depth")
 
+// MayAdmit returns why k is not admitted at that depth, or nil.
 func (f *follows) MayAdmit(k partition.Key, depth int) error {
 	if depth > f.maxDepth {
 		return errDeep
@@ -39,10 +40,10 @@ func (f *follows) MayAdmit(k partition.Key, depth int) error {
 	return f.admissible(k)
 }
 
-// Recrawl tells the crawler and the forwarder which slices are owned now.
+// Recrawl sets the slices that the crawler works in, and makes the forwarder read the outbox again.
 func (f *follows) Recrawl(all, lost, gained []partition.Slice) {
 	if f.crawler == nil || f.forward == nil {
-		return // being opened
+		return // the peer is being opened
 	}
 	if len(lost) > 0 {
 		out := make(map[partition.Slice]bool, len(lost))
@@ -64,7 +65,7 @@ func (f *follows) Recrawl(all, lost, gained []partition.Slice) {
 	f.forward.reread()
 }
 
-// replicaOptions are what the parts of package replica work with.
+// replicaOptions returns the options of the parts of package replica.
 func (n *Node) replicaOptions() replica.Options {
 	n.follows = &follows{addresses: n.addresses, index: n.index, overrules: n.overrules, admissible: n.admissible,
 		maxDepth: n.o.MaxDepth, log: n.log}
@@ -79,8 +80,8 @@ func (n *Node) replicaOptions() replica.Options {
 		Logger: n.log, Counts: &n.replicated, Started: n.started, OrphanAfter: n.o.OrphanAfter}
 }
 
-// openAgreement restores what was agreed about the slices. In a store restored from a
-// backup all rows are those of forks; see Restore.
+// openAgreement restores what was agreed about the slices. In a store restored from a backup, all
+// rows belong to forks; see Restore.
 func (n *Node) openAgreement(o replica.Options) error {
 	restored, marked, err := n.restored()
 	if err != nil {
@@ -90,10 +91,11 @@ func (n *Node) openAgreement(o replica.Options) error {
 	if err := n.agreement.Open(!marked); err != nil || marked {
 		return err
 	}
-	return n.store.SetMeta(metaRestored, []byte(restored)) // with what Open wrote; until then that is done again
+	// After a crash before this write, Open marks the copies again.
+	return n.store.SetMeta(metaRestored, []byte(restored))
 }
 
-// openReplicas makes the other parts of package replica, which work with all of the peer.
+// openReplicas makes the other parts of package replica, which need the rest of the peer.
 func (n *Node) openReplicas(o replica.Options) {
 	o.Crawler, o.Joiner = n.crawler, n.joiner
 	n.elections = replica.NewElections(o, n.agreement)
@@ -110,10 +112,9 @@ func (n *Node) logged(s partition.Slice) {
 	}
 }
 
-// runReplicator brings the logs of the slices owned here to their other replicas.
+// runReplicator sends the logs of owned slices to their other replicas.
 func (n *Node) runReplicator(ctx context.Context) error { return n.replicator.Run(ctx, n.agreement) }
 
-// HandOver gives this peer's slices to the other replicas, so that it can stop
-// without the crawl stopping anywhere; until ctx ends. It answers how many it
-// could not give away.
+// HandOver gives this peer's slices to the other replicas, so that it can stop without stopping the
+// crawl anywhere. It works until ctx ends and returns how many slices are left.
 func (n *Node) HandOver(ctx context.Context) int { return n.handover.Leave(ctx) }

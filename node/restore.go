@@ -13,31 +13,31 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// metaRestored is set in a store that Restore made.
+// metaRestored is the name of a value in the store of a restored peer.
 const metaRestored = "restored"
 
-// What metaRestored says.
+// The values of metaRestored.
 const (
-	restoredNew   = "new"   // its copies are not marked yet
-	restoredJoins = "joins" // they are; it must meet its swarm
+	restoredNew   = "new"   // its copies are not marked as forks yet
+	restoredJoins = "joins" // they are marked; the peer must meet its swarm
 	restoredAlone = "alone" // no other peer of the swarm is left
 )
 
-// Restore makes a data directory in o.Dir, which must be empty or not exist, of
-// the backup in from. It reads every record of the copy, which Pebble checks. Only
-// Dir, FS and Logger of o count.
+// Restore makes a data directory in o.Dir from the backup in from. o.Dir must be empty or not
+// exist. Restore reads every record of the copy, which Pebble checks. Only Dir, FS and Logger of o
+// are used.
 //
-// The peer that it makes is a new one. What an old backup says of who keeps which
-// slice, and what was promised, is not true any more: a replica that forgot what it
-// accepted could let a slice have two owners (package quorum), and one that forgot
-// rows it had acknowledged could be chosen as their owner. So neither identity nor
-// agreements are restored. The rows are: each slice of them is a copy of a fork that
-// nobody else knows, which the peer reconciles with the owner's (the newer fetch wins,
-// a Key known stays known) before it forgets it or keeps that slice in earnest.
+// The result is a new peer. An old backup no longer says truly which peers keep which slice, or
+// what was promised. A replica that forgot what it accepted could let a slice have two owners
+// (package quorum). A replica that forgot acknowledged rows could be chosen as their owner. So
+// neither the identity nor the agreements are restored. The rows are restored: each slice becomes a
+// copy of a fork that no other peer knows. The peer reconciles it with the owner's copy: the newer
+// fetch wins, and a known Key stays known. Only then does it forget the copy or become a real
+// replica.
 //
-// alone says that no other peer of the swarm is left: after Options.OrphanAfter this
-// one adopts all slices. Without it the peer does not run unless it is told whom to
-// join, so that an old copy does not set itself up beside the living swarm.
+// alone says that no other peer of the swarm is left. Then this peer adopts all slices after
+// Options.OrphanAfter. Without alone the peer runs only with an address to join, so that an old
+// copy does not start beside the living swarm.
 func Restore(ctx context.Context, o Options, from string, alone bool) (backup.Info, error) {
 	o = o.withDefaults()
 	return backup.Unpack(o.fileSystem(), from, o.Dir, func(half string, info *backup.Info) (err error) {
@@ -48,8 +48,8 @@ func Restore(ctx context.Context, o Options, from string, alone bool) (backup.In
 	})
 }
 
-// renew checks the store in dir against info, takes out of it what was true of the
-// peer that made it alone, and counts its records.
+// renew compares the store in dir with info, removes what was true only for the peer that made the
+// backup, and counts the records.
 func renew(ctx context.Context, o Options, dir string, info backup.Info, alone bool) (records int64, err error) {
 	s, err := db.Open(dir, store.Options{FS: o.FS, Logger: o.Logger})
 	if err != nil {
@@ -81,7 +81,8 @@ func renew(ctx context.Context, o Options, dir string, info backup.Info, alone b
 	return records, s.SetMetas(rows)
 }
 
-// restored is what metaRestored says; marked says that the copies are.
+// restored returns the value of metaRestored. marked reports whether the copies are marked as
+// forks.
 func (n *Node) restored() (what string, marked bool, err error) {
 	b, err := n.store.Meta(metaRestored)
 	if isNotExist(err) {
@@ -101,7 +102,7 @@ func (n *Node) restored() (what string, marked bool, err error) {
 	return "", false, fmt.Errorf("value %q: %q: another version's", metaRestored, b)
 }
 
-// mayRun refuses a restored peer that keeps nothing yet and has nobody to join.
+// mayRun returns an error if a restored peer keeps nothing yet and has no address to join.
 func (n *Node) mayRun(join []string) error {
 	what, _, err := n.restored()
 	if err != nil || what != restoredJoins || n.agreement.HeldBefore() || len(join) > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/node/nodetest"
 )
 
-// threeCrawl are three peers that have begun to crawl a small world; an orphan among them takes all slices soon.
+// threeCrawl returns three peers that have started to crawl a small world. An orphan among them
+// soon adopts all slices.
 func threeCrawl(t *testing.T) *nodetest.Swarm {
 	t.Helper()
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{OrphanAfter: 2 * time.Second}})
@@ -24,9 +25,9 @@ func threeCrawl(t *testing.T) *nodetest.Swarm {
 	return s
 }
 
-// Of a swarm that is gone, a backup of one peer is enough for what that one kept: restored
-// alone, under a new identity, it takes all slices, answers as the swarm did, and fetches
-// no page again.
+// After a swarm is gone, a backup of one peer is enough for the slices of that peer. Restored
+// alone, with a new identity, it takes all slices, answers as the swarm did, and fetches no page
+// again.
 func TestRestoreAlone(t *testing.T) {
 	s := threeCrawl(t)
 	s.WaitIdle()
@@ -60,7 +61,7 @@ func TestRestoreAlone(t *testing.T) {
 	if got := ranked(t, s, p); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("it answers %v, the swarm did %v", got, want)
 	}
-	if err := p.Stop(); err != nil { // and it opens again, as what it is by now
+	if err := p.Stop(); err != nil { // it opens again, as what it is by now
 		t.Fatal(err)
 	}
 	if err := p.Start(); err != nil {
@@ -72,8 +73,8 @@ func TestRestoreAlone(t *testing.T) {
 	})
 }
 
-// saysWhoIsWaitedFor wants a query, as long as a restored peer acts in no slice, to
-// say that the former replicas are waited for.
+// saysWhoIsWaitedFor checks that, while a restored peer acts in no slice, a query reports that it
+// waits for the former replicas.
 func saysWhoIsWaitedFor(t *testing.T, p *nodetest.Peer) {
 	t.Helper()
 	a, err := p.Search().Query(t.Context(), api.Query{Q: "porto"})
@@ -93,8 +94,8 @@ func saysWhoIsWaitedFor(t *testing.T, p *nodetest.Peer) {
 	}
 }
 
-// An old backup in a living swarm: it does not run by itself; told whom to join it gives
-// its rows to the owners, loses and takes back nothing, and comes to keep slices.
+// An old backup is restored into a living swarm. The peer does not run without an address to join.
+// With one it gives its rows to the owners, and no row is lost or reset. Then it becomes a replica.
 func TestRestoreIntoLivingSwarm(t *testing.T) {
 	s := threeCrawl(t)
 	lost := s.Peers[2]
@@ -121,7 +122,7 @@ func TestRestoreIntoLivingSwarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Settle(3)
-	s.WaitIdle() // no copy is left that is to be reconciled
+	s.WaitIdle() // no copy is left to reconcile
 	checkWorld(t, s, 0)
 	if got := ranked(t, s, p); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the swarm answers %v, and did %v", got, want)
@@ -129,7 +130,7 @@ func TestRestoreIntoLivingSwarm(t *testing.T) {
 	if st := p.Status(); st.Slices == 0 || st.Records == 0 {
 		t.Errorf("the restored peer: %+v", st)
 	}
-	p.Joins(nil) // it keeps slices now: it is a peer as any other
+	p.Joins(nil) // it keeps slices now, like any other peer
 	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,42 +14,42 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Who may ask what of this peer. Every kind of request has a rule in the table of
-// ruleOf; obeys applies it before anything is done. A request without a rule is
-// refused. What an operator may do is not in it: no request of the HTTP API can be
-// made over the swarm's protocols.
+// These are the rules for requests of other peers. Every kind of request has a rule in the table of
+// ruleOf. obeys applies the rule before anything is done. A request without a rule is refused. The
+// operator's actions are not in the table: no request of the HTTP API can be made over the swarm's
+// protocols.
 //
-// What a peer is, this peer judges by its own knowledge alone: its View of the live
-// members, and the ReplicaSets that it has agreed to or learned.
+// This peer judges another peer only by its own knowledge: its View of the live members, and the
+// ReplicaSets that it has agreed to or learned.
 
-// speaker says what a peer must be. Each is told from the others by this peer alone.
+// speaker is the kind of peer that may send a request. This peer alone decides the kind.
 type speaker uint8
 
 const (
-	// byAnybody: speaks the swarm's protocol. In a private swarm it was let in.
+	// byAnybody: speaks the swarm's protocol. In a private swarm it was admitted.
 	byAnybody speaker = iota + 1
-	// byNeighbour: is a member; or a member of another zone, by its signed descriptor.
+	// byNeighbour: is a member, or has a signed descriptor as a member of another zone.
 	byNeighbour
 	// byMember: is alive in this peer's View.
 	byMember
-	// byPartner: is a member, or keeps or owns some slice: leases and ballots go on while
+	// byPartner: is a member, or a replica or owner of some slice. Leases and ballots go on while
 	// the membership doubts a peer. The handler judges each slice of the message.
 	byPartner
 )
 
-// rule is who may make a kind of request.
+// rule says which peers may send a kind of request.
 type rule struct {
 	who speaker
-	// also is what is asked beyond who, nil = nothing: why is what the metric says.
+	// also is a further check, nil = none. why is the reason that the metric shows.
 	also func(n *Node, from string, req *wire.Request) (no *call.Refusal, why string)
 }
 
-// ruleOf is the table: a rule for each field of the body of a Request.
+// ruleOf is the table: it has a rule for each field of the body of a Request.
 func ruleOf(kind protoreflect.Name) (rule, bool) {
 	switch kind {
-	case "who_owns": // asked on the way through Kademlia, before anybody knows anybody
+	case "who_owns": // asked on the way through Kademlia, before the peers know each other
 		return rule{who: byAnybody}, true
-	case "forward", "show", "turns": // of slices whose owner may be in another zone than the sender
+	case "forward", "show", "turns": // the slice's owner may be in another zone than the sender
 		return rule{who: byNeighbour}, true
 	case "query", "copies":
 		return rule{who: byNeighbour, also: wholeZone}, true
@@ -59,17 +59,17 @@ func ruleOf(kind protoreflect.Name) (rule, bool) {
 		return rule{who: byNeighbour, also: mayOverrule}, true
 	case "lease", "ballots", "configs": // the handler judges each slice
 		return rule{who: byPartner}, true
-	case "ship": // the handler takes rows of the slice's owner alone (Machine.Follows)
+	case "ship": // the handler takes rows only from the slice's owner (Machine.Follows)
 		return rule{who: byMember}, true
 	case "compare":
 		return rule{who: byMember, also: ownersDigest}, true
-	case "unite": // the handler takes what a peer may bring: see replica.Receiver
+	case "unite": // the handler takes only what a peer may bring: see replica.Receiver
 		return rule{who: byMember}, true
 	}
 	return rule{}, false
 }
 
-// kindOf names the field of the request's body; "" of a request without one.
+// kindOf returns the name of the field in the request's body, or "" for a request without one.
 func kindOf(req *wire.Request) protoreflect.Name {
 	m := req.ProtoReflect()
 	if f := m.WhichOneof(m.Descriptor().Oneofs().ByName("body")); f != nil {
@@ -78,11 +78,11 @@ func kindOf(req *wire.Request) protoreflect.Name {
 	return ""
 }
 
-// strangerRetry is when a stranger may ask again: a newcomer is in every member's
-// View within about that time.
+// strangerRetry is when a stranger may try again. A new member is in every member's View after
+// about this time.
 const strangerRetry = 300 * time.Millisecond
 
-// Why a request was refused by its rule, as the metric has it.
+// Why a request was refused by its rule, as the metric shows it.
 const (
 	refusedNoRule    = "no-rule"
 	refusedStranger  = "stranger"
@@ -91,7 +91,7 @@ const (
 	refusedOverrides = "overrides"
 )
 
-// obeys applies the rule of req; nil when from may ask it.
+// obeys applies the rule of req. It returns nil if from may send req.
 func (n *Node) obeys(ctx context.Context, from string, req *wire.Request) *call.Refusal {
 	if from == n.id {
 		return nil
@@ -114,7 +114,7 @@ func (n *Node) obeys(ctx context.Context, from string, req *wire.Request) *call.
 	return nil
 }
 
-// isA says whether from is one by what this peer knows.
+// isA reports whether from is of the kind who, as far as this peer knows.
 func (n *Node) isA(ctx context.Context, who speaker, from string) bool {
 	switch who {
 	case byAnybody:
@@ -129,8 +129,8 @@ func (n *Node) isA(ctx context.Context, who speaker, from string) bool {
 	return false
 }
 
-// ruledOut counts a refusal and holds it against the sender a little: who goes on is
-// slowed, then cut off (credits.strike). Leases and ballots are never slowed.
+// ruledOut counts a refusal and one strike against the sender. A sender that goes on is slowed,
+// then cut off (credits.strike). Leases and ballots are never slowed.
 func (n *Node) ruledOut(from string, kind protoreflect.Name, reason string, no *call.Refusal) *call.Refusal {
 	g := n.credit
 	g.mu.Lock()
@@ -144,10 +144,10 @@ func (n *Node) ruledOut(from string, kind protoreflect.Name, reason string, no *
 	return no
 }
 
-// ruledKind is what is counted of refusals by rule.
+// ruledKind is the key of the counts of refusals by rule.
 type ruledKind struct{ kind, reason string }
 
-// ruleMetrics counts requests that the table refused.
+// ruleMetrics returns the counts of requests that the table refused.
 func (n *Node) ruleMetrics() []api.Metric {
 	g := n.credit
 	g.mu.Lock()
@@ -161,8 +161,8 @@ func (n *Node) ruleMetrics() []api.Metric {
 	return out
 }
 
-// wholeZone has a peer of another zone ask for a whole zone: slices are assigned by
-// who sees the same members.
+// wholeZone allows a peer of another zone to ask only for a whole zone. Single slices are assigned
+// among peers that see the same members.
 func wholeZone(n *Node, from string, req *wire.Request) (*call.Refusal, string) {
 	if n.placement.Alive(from) || req.GetQuery().GetZone() != 0 || req.GetCopies().GetZone() != 0 {
 		return nil, ""
@@ -170,9 +170,9 @@ func wholeZone(n *Node, from string, req *wire.Request) (*call.Refusal, string) 
 	return call.Busy("only members ask for single slices", strangerRetry), refusedZone
 }
 
-// ownersDigest: digests and rows are for the slice's owner. Whether a copy may be
-// dropped any member may ask: the answer is yes or no. A replica that asks the owner says so that
-// its copy is not whole (lacking), and gets nothing but that.
+// ownersDigest allows only the slice's owner to ask for digests and rows. Any member may ask
+// whether it may drop a copy, because the answer is yes or no. A replica that sends this request to
+// the owner reports that its own copy is not whole (Repairs.Lacking), and gets only a refusal.
 func ownersDigest(n *Node, from string, req *wire.Request) (*call.Refusal, string) {
 	c := req.GetCompare()
 	s := partition.Slice(c.GetSlice())

@@ -13,9 +13,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// speakers are a node's acquaintances, one of each kind; slice is the one that requests
-// name: owner owns it and this peer keeps a copy. Of former the newest ReplicaSet here says
-// that it keeps it no more.
+// speakers has one peer of each kind around a node. slice is the slice that requests name: owner
+// owns it, and this peer keeps a copy. By the newest ReplicaSet here, former does not keep it any
+// more.
 type speakers struct {
 	n     *Node
 	slice partition.Slice
@@ -41,7 +41,7 @@ func acquaint(t *testing.T, o Options) speakers {
 	return speakers{n, all[0]}
 }
 
-// request makes one of that kind about the slice, as well formed as a rule looks.
+// request returns a request of that kind about the slice, with the fields that a rule reads.
 func (s speakers) request(t *testing.T, field protoreflect.FieldDescriptor) *wire.Request {
 	t.Helper()
 	switch field.Name() {
@@ -54,8 +54,8 @@ func (s speakers) request(t *testing.T, field protoreflect.FieldDescriptor) *wir
 	return req
 }
 
-// TestRulesOfRequests walks all requests that there are: each has a rule, and the rule
-// lets speak who may and nobody else. A new kind of request fails here until it has one.
+// TestRulesOfRequests walks all kinds of requests. Each must have a rule that allows only the right
+// peers. A new kind of request fails here until it has a rule.
 func TestRulesOfRequests(t *testing.T) {
 	s := acquaint(t, Options{})
 	everybody := []string{stranger, plainMember, fellow, former, owner, absent}
@@ -66,9 +66,9 @@ func TestRulesOfRequests(t *testing.T) {
 		"forward":  members, "query": members, "show": members, "status": members, "records": members, "turns": members,
 		"copies": members,
 		"lease":  partners, "ballots": partners, "configs": partners,
-		"ship": members, "unite": members, // what of them is taken the handler judges row by row
+		"ship": members, "unite": members, // the handler judges them row by row
 		"compare":  {owner},
-		"overrule": nil, // the founder's alone in an open swarm, and that is this peer
+		"overrule": nil, // in an open swarm only the founder may, which is this peer
 	}
 	fields := (&wire.Request{}).ProtoReflect().Descriptor().Oneofs().ByName("body").Fields()
 	if fields.Len() != len(want) {
@@ -118,8 +118,8 @@ func contains(all []string, x string) bool {
 	return false
 }
 
-// What is refused by its rule is counted, by kind and reason, and who goes on is slowed
-// and cut off; but for its leases and ballots.
+// Requests refused by their rule are counted by kind and reason. A sender that goes on is slowed
+// and cut off, except for its leases and ballots.
 func TestRefusalsByRuleAreCounted(t *testing.T) {
 	n := openNode(t, Options{})
 	status := &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}}
@@ -148,7 +148,7 @@ func TestRefusalsByRuleAreCounted(t *testing.T) {
 	}
 }
 
-// Where members may overrule, a stranger may not, nor a member in another's name.
+// Where members may overrule, a stranger may not, and a member may not in another's name.
 func TestMembersOverrule(t *testing.T) {
 	overrule(t, Options{Overrides: partition.OverridesMembers}, []overriding{
 		{"a stranger", stranger, stranger, false},

@@ -8,15 +8,15 @@ import (
 	"github.com/echo-node/echo-node/node/call"
 )
 
-// A table that nobody reads may be damaged for months, and its copies may go meanwhile. So
-// all of them are read now and then, slowly.
+// A table that is not read may be damaged for months, and its copies may be lost meanwhile. So all
+// tables are read now and then, slowly.
 const (
-	metaScrubbed = "scrubbed" // when all tables were read last, or the first time is counted from
+	metaScrubbed = "scrubbed" // when all tables were last read, or when the first period started
 	scrubRate    = 8 << 20    // bytes a second
 )
 
-// runScrub reads all tables of the store every Options.Scrub. What it finds ends Run: the
-// store is mended when it is opened again.
+// runScrub reads all tables of the store every Options.Scrub. Damage that it finds ends Run. The
+// next start repairs the store.
 func (n *Node) runScrub(ctx context.Context) error {
 	for {
 		last, err := n.scrubbed()
@@ -37,7 +37,7 @@ func (n *Node) runScrub(ctx context.Context) error {
 	}
 }
 
-// scrubbed is when the time to the next scrub began.
+// scrubbed returns when the time to the next scrub started.
 func (n *Node) scrubbed() (at time.Time, err error) {
 	b, err := n.store.Meta(metaScrubbed)
 	if err == nil && at.UnmarshalText(b) == nil && !at.After(time.Now()) {
@@ -50,6 +50,7 @@ func (n *Node) scrubbed() (at time.Time, err error) {
 	return at, n.noteScrub(at)
 }
 
+// noteScrub stores at as the start of the time to the next scrub.
 func (n *Node) noteScrub(at time.Time) error {
 	b, err := at.UTC().MarshalText()
 	if err == nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// serve answers one request of another peer, if the table of rules.go lets that peer
-// ask it. It never panics on what it is sent: messages were validated by wire, Keys
-// are checked where they enter.
+// serve answers one request of another peer, if the table in rules.go allows it. It never panics on
+// what a peer sends: wire has validated the message, and Keys are checked where they enter.
 func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.Response {
 	if no := n.obeys(ctx, from, req); no != nil {
 		return call.Refuse(no.Code, no.Reason, no.After)
@@ -33,6 +32,7 @@ func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.
 	return resp
 }
 
+// answer calls the handler of the request.
 func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wire.Response, error) {
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward:
@@ -80,6 +80,7 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 	return call.Refuse(wire.Refusal_CODE_UNSUPPORTED, "this peer does not know that message", 0), nil
 }
 
+// serveWhoOwns returns the replicas of a slice, or none for a slice of another zone.
 func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 	s, err := n.whose(w)
 	if err != nil {
@@ -98,6 +99,7 @@ func (n *Node) serveWhoOwns(w *wire.WhoOwns) *wire.Response {
 	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: a}}
 }
 
+// serveShow returns what this peer's store knows of a Key.
 func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 	k, err := partition.KeyFromWire(s.Key)
 	if err != nil {
@@ -127,9 +129,10 @@ func (n *Node) serveShow(s *wire.Show) (*wire.Response, error) {
 	return &wire.Response{Body: &wire.Response_Show{Show: a}}, nil
 }
 
+// serveStatus returns this peer's status, and the counters that WaitIdle compares.
 func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 	st := n.Status()
-	st.Budgets, st.Rejected = nil, nil // what the operator's credentials are called, and do, is for the operator
+	st.Budgets, st.Rejected = nil, nil // names and use of credentials are only for the operator
 	b, err := json.Marshal(st)
 	if err != nil {
 		return nil, err

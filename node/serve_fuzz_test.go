@@ -11,10 +11,10 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// FuzzRequest has one running node serve requests as a stranger and as a member that
-// keeps nothing would send them: the fuzzer's bytes as they are, mixed with a right
-// message, and messages that are drawn. It must not panic, what was agreed must not
-// change, and a stranger changes no row.
+// FuzzRequest makes one running node serve requests from a stranger and from a member that keeps
+// nothing. The requests are the fuzzer's bytes, a valid message mixed with them, and random
+// messages. The node must not panic, its agreement must not change, and a stranger must not change
+// a row.
 func FuzzRequest(f *testing.F) {
 	sc := &hostile.Scene{Me: "member", Target: "you", Peers: []string{"you", "owner"},
 		Keys: []partition.Key{"web:http://127.99.0.1/"}}
@@ -26,7 +26,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		f.Add(b, uint64(i), byte(i))
 	}
-	n := openNode(f, Options{}) // for all inputs
+	n := openNode(f, Options{}) // one node for all inputs
 	enter(n, "member")
 	sc.Charter, sc.All, sc.Slice, sc.Target = n.charter, n.slices, n.slices[0], n.id
 	f.Fuzz(func(t *testing.T, raw []byte, seed uint64, form byte) {

@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// simulated answers for hosts of the simulated services, and leaves the others to the network.
+// simulated answers for hosts of the simulated services and passes other requests to the network.
 type simulated struct{ bluesky, x http.RoundTripper }
 
 func (s simulated) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -33,8 +33,9 @@ func (s simulated) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Somebody names an account of Bluesky by its handle and one of X by its name, at any peer: whoever owns the name finds
-// out whose it is, whoever owns that account has its posts, and every peer finds them.
+// A person seeds an account of Bluesky by its handle and one of X by its name, at any peer. The
+// owner of the name resolves it, the owner of the account stores its posts, and every peer finds
+// them.
 func TestSeedsByNameEndInPosts(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -70,7 +71,7 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	s.Settle(3)
 
 	var seeds []partition.Key
-	want := map[partition.Key]int{} // posts of an account
+	want := map[partition.Key]int{} // posts of each account
 	add := func(name string, k partition.Key, posts int) {
 		seed, err := partition.ParseKey(name)
 		if err != nil {
@@ -89,7 +90,7 @@ func TestSeedsByNameEndInPosts(t *testing.T) {
 	for id, a := range truth.Accounts {
 		n := 0
 		for _, p := range a.Posts {
-			// a boost shows whom it boosts
+			// a boost shows the boosted account
 			if boosted := truth.Posts[p].Boost; boosted == "" || !nobot(truth.Posts[boosted].By) {
 				n++
 			}

@@ -26,8 +26,8 @@ func faultWorld() crawltest.Options {
 	return o
 }
 
-// strikes is when a fault strikes: the third time, and every seventh after it,
-// at most so often.
+// strikes decides when a fault happens: the third time, and every seventh time after it. The
+// field most is the greatest number of faults.
 type strikes struct{ n, hits, most atomic.Int64 }
 
 func (k *strikes) now() bool {
@@ -38,14 +38,14 @@ func (k *strikes) now() bool {
 	return true
 }
 
-// a fault is one cell of the table: what goes wrong, set up on a running swarm
-// of three that has begun to crawl. It counts in k.
+// fault is one cell of the table: a fault that set starts in a running swarm of three that has
+// begun to crawl. It counts in k.
 type fault struct {
 	name string
 	set  func(s *nodetest.Sim, k *strikes)
 }
 
-// onCalls has an effect on some of the calls that is says.
+// onCalls applies an effect to some of the calls for which is is true.
 func onCalls(e nodetest.Effect, is func(*wire.Request) bool) func(*nodetest.Sim, *strikes) {
 	return func(s *nodetest.Sim, k *strikes) {
 		k.most.Store(8)
@@ -62,8 +62,8 @@ func isForward(r *wire.Request) bool   { return r.GetForward() != nil }
 func isReplicate(r *wire.Request) bool { return r.GetShip() != nil }
 func isHandover(r *wire.Request) bool  { return r.GetBallots() != nil || r.GetConfigs() != nil }
 
-// onLog has do decide on some of the operations of one kind on the log of a
-// peer's store; a crash leaves keeps in a hundred of what was not synced.
+// onLog calls do for some operations of the given kinds on the log of a peer's store. After a
+// crash, keeps percent of the unsynced data is left.
 func onLog(keeps int, kinds []errorfs.OpKind, do func(s *nodetest.Sim, p *nodetest.SimPeer) error) func(*nodetest.Sim,
 	*strikes) {
 	return func(s *nodetest.Sim, k *strikes) {
@@ -115,7 +115,7 @@ func faultTable() []fault {
 	}
 }
 
-// crawlAlone is what one peer makes of the world of faults when none strikes.
+// crawlAlone returns what one peer crawls in the world of faults without any fault.
 func crawlAlone(t *testing.T) (alone nodetest.Crawl) {
 	t.Helper()
 	nodetest.RunSim(t, nodetest.SimOptions{World: faultWorld()}, func(s *nodetest.Sim) {
@@ -128,15 +128,15 @@ func crawlAlone(t *testing.T) (alone nodetest.Crawl) {
 	return alone
 }
 
-// TestFaultTable: each step by which the swarm promises something fails in each
-// way that a caller cannot tell from the others, some times in a row, while a
-// fourth peer joins; the world still ends whole, and was not hurried.
+// TestFaultTable: each step by which the swarm promises something fails in each of the ways that a
+// caller cannot tell apart. Each fault happens several times in a row, while a fourth peer joins.
+// The crawl still completes, and no site gets requests too fast.
 func TestFaultTable(t *testing.T) {
 	racetest.OneProcessor(t)
 	alone := crawlAlone(t)
 	for i, f := range faultTable() {
 		if racetest.Small(t) && i%6 != 0 {
-			continue // the others are tried without the race detector, with which each takes half a minute
+			continue // tried only without the race detector: with it, each takes half a minute
 		}
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func TestFaultTable(t *testing.T) {
 	}
 }
 
-// checkSim compares what the world saw with what is true of it.
+// checkSim compares what the world saw with the expected result.
 func checkSim(t *testing.T, s *nodetest.Sim) {
 	t.Helper()
 	r, d := s.World.Report(), s.World.Compare(s.World.Expected(s.World.Seeds()))

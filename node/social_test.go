@@ -18,9 +18,9 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Three peers share the accounts of one server, each with an address and so a
-// budget of its own there; one goes and comes back. Every profile is fetched, no limit is exceeded, and what a peer's
-// budgets are it tells its operator alone.
+// Three peers share the accounts of one server. Each has an address of its own, and so its own rate
+// budget there. One stops and comes back. Every profile is fetched, and no limit is exceeded. A
+// peer reports its budgets only to its operator.
 func TestPeersShareAnInstance(t *testing.T) {
 	w := village(t, "127.77.0.1", mastodontest.Options{Seed: 2, People: 60, Remote: -1, Quiet: true,
 		Limits: mastodontest.MastodonLimits()})
@@ -90,8 +90,8 @@ func TestPeersShareAnInstance(t *testing.T) {
 	t.Logf("requests by address: %v", r.ByAddr)
 }
 
-// TestSeedAgainReachesTheOwner: whichever peer a person asks, the owner of a Key that is known has it looked at again
-// now. What nobody knows, nobody looks at.
+// TestSeedAgainReachesTheOwner: a person may ask any peer for a new visit of a known Key, and the
+// Key's owner visits it now. An unknown Key is not visited.
 func TestSeedAgainReachesTheOwner(t *testing.T) {
 	w := village(t, "127.77.0.9", mastodontest.Options{Seed: 2, People: 6, Remote: -1, Quiet: true})
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{SliceBits: 6, Fanout: 16},

@@ -11,10 +11,10 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Status is this peer's state, cheap enough to be asked for every second.
+// Status returns this peer's state. It is cheap enough for a request every second.
 func (n *Node) Status() api.Status {
-	// Fetching before the store: a fetch that ends between the two readings then
-	// counts twice, never not at all, so Idle is never true too early.
+	// Read the crawler before the store. A fetch that ends between the two readings is then counted
+	// twice, never missed, so Idle is never true too early.
 	c := n.crawler.Stats()
 	owned := n.quorum.Owned()
 	mine := make(map[partition.Slice]bool, len(owned))
@@ -60,23 +60,24 @@ func (n *Node) Status() api.Status {
 	return s
 }
 
-// statusWait is how long Status waits for what has to be read from the disk or the
-// index, which may be busy with something else; then it shows what was read last.
+// statusWait is how long Status waits for values from the disk or the index, which may be busy.
+// After that it shows the values of the last reading.
 const statusWait = 150 * time.Millisecond
 
-// readings are what Status shows and has to read.
+// readings are the values of Status that must be read.
 type readings struct {
 	fingerprints, disk  int64
 	verdicts, languages map[string]int64
 }
 
-// glance is the last readings. One reads it at a time, for all who ask meanwhile.
+// glance holds the last readings. One goroutine reads at a time, for all callers that wait.
 type glance struct {
 	mu   sync.Mutex
 	last readings
-	busy chan struct{} // closed when what is being read is there; nil = nobody reads
+	busy chan struct{} // closed when the current reading ends; nil = no reading
 }
 
+// at returns the new readings, or the last ones if read takes longer than statusWait.
 func (g *glance) at(read func() readings) readings {
 	g.mu.Lock()
 	busy := g.busy
@@ -103,9 +104,9 @@ func (g *glance) at(read func() readings) readings {
 	return g.last
 }
 
-// deadShare is of the records those whose Key is not done any more: it was gone or
-// did not answer when it was looked at last. The record of a Key that was placed
-// elsewhere stays; it is taken for alive.
+// deadShare returns the share of records whose Key is not done any more: the page was gone or did
+// not answer at the last visit. The record of a Key that was placed elsewhere stays and counts as
+// alive.
 func deadShare(st store.Stats) float64 {
 	if dead := st.Records - st.Done - st.Placed; dead > 0 {
 		return float64(dead) / float64(st.Records)
@@ -113,8 +114,8 @@ func deadShare(st store.Stats) float64 {
 	return 0
 }
 
-// showHere is what this peer's own store knows of k in the slice sl, and the
-// slice that it is crawled in when it was placed elsewhere.
+// showHere returns what this peer's own store knows of k in the slice sl. placed is the slice that
+// crawls k if k was placed elsewhere, or 0.
 func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, placed partition.Slice, err error) {
 	s = api.Shown{Key: k, Owner: n.id, Slice: sl.String()}
 	if s.Site, err = n.siteState(sl, k); err != nil {
@@ -160,7 +161,8 @@ func (n *Node) showHere(sl partition.Slice, k partition.Key) (s api.Shown, place
 	return s, placed, err
 }
 
-// siteState is how the crawl of k's site stands here, nil when it was never asked.
+// siteState returns the state of the crawl of k's site here, or nil if no request was ever sent to
+// it.
 func (n *Node) siteState(sl partition.Slice, k partition.Key) (*api.SiteState, error) {
 	st, err := n.crawler.Site(sl, k.Site())
 	if isNotExist(err) {

@@ -14,7 +14,7 @@ func TestDeadShare(t *testing.T) {
 		want float64
 	}{
 		{store.Stats{}, 0},
-		{store.Stats{Done: 10, Records: 10, Gone: 5}, 0}, // gone, and never had
+		{store.Stats{Done: 10, Records: 10, Gone: 5}, 0}, // gone, and never stored
 		{store.Stats{Done: 7, Records: 10, Gone: 2, Refused: 1}, 0.3},
 		{store.Stats{Done: 7, Records: 10, Placed: 9}, 0},
 	} {
@@ -24,7 +24,7 @@ func TestDeadShare(t *testing.T) {
 	}
 }
 
-// Status does not wait for long for what has to be read: it shows what was read last.
+// Status does not wait long for values that must be read. It shows the last ones.
 func TestStatusDoesNotWaitForReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g glance
@@ -32,7 +32,7 @@ func TestStatusDoesNotWaitForReading(t *testing.T) {
 			t.Errorf("the first: %+v", got)
 		}
 		busy := make(chan struct{})
-		for range 2 { // the second reads nothing of its own
+		for range 2 { // the second one does not start a reading
 			begun := time.Now()
 			got := g.at(func() readings { <-busy; return readings{disk: 2} })
 			if took := time.Since(begun); took != statusWait || got.disk != 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 )
 
-// strangeID is a peer that nobody knows.
+// strangeID returns the id of a peer that nobody knows.
 func strangeID(t *testing.T) string {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)

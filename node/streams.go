@@ -8,14 +8,14 @@ import (
 	"github.com/echo-node/echo-node/node/api"
 )
 
-// listen reads the streams that tell of accounts whose slices are crawled here, and has
-// those accounts visited that they tell of.
+// listen reads the event streams of accounts whose slices are crawled here. It reschedules the
+// accounts with events for a visit now.
 func (n *Node) listen(ctx context.Context) error {
 	return n.social.Listen(ctx, stream.Peer{Slices: n.crawler.Crawled, Reschedule: n.crawler.RescheduleNow,
 		Hold: n.crawler.Hold, Received: n.crawler.Received})
 }
 
-// streams are those that this peer reads, as status shows them.
+// streams returns the streams that this peer reads, as status shows them.
 func (n *Node) streams() (out []api.Stream) {
 	for _, s := range n.social.Streams() {
 		out = append(out, api.Stream{Address: s.Address, ConnectedSince: instant(s.Since), Accounts: s.Accounts,
@@ -25,6 +25,7 @@ func (n *Node) streams() (out []api.Stream) {
 	return out
 }
 
+// instant returns t in UTC, or nil for the zero time.
 func instant(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -33,7 +34,7 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// streamMetrics are the streams for Prometheus.
+// streamMetrics returns the streams as samples for Prometheus.
 func streamMetrics(all []api.Stream) (out []api.Metric) {
 	for _, s := range all {
 		labels := map[string]string{"stream": s.Address}

@@ -19,12 +19,13 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Two peers follow the people of a network and each listens for its own of them: what is posted is found by both within
-// seconds, what is deleted is a tombstone in an export and in no answer, and no account is asked for again.
+// Two peers follow the people of a network, and each listens for its own accounts. Both find a new
+// post within seconds. A deleted post is a tombstone in an export and is in no answer. No account
+// is polled.
 func TestEachPeerListensForItsOwnAccounts(t *testing.T) {
 	racetest.Skip(t)
 	begun := time.Now()
-	const inhabitants = 16 // so that hardly ever one peer owns them all: of eight accounts that is one run in a hundred
+	const inhabitants = 16 // with 8 accounts, one peer would own all in 1% of the runs
 	sky, err := blueskytest.New(blueskytest.Options{Seed: 5, People: inhabitants, Rate: -1, Quiet: true,
 		Start: begun.Add(-24 * time.Hour), Clock: time.Now})
 	if err != nil {

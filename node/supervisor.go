@@ -11,23 +11,24 @@ import (
 	"github.com/echo-node/echo-node/node/call"
 )
 
-// The parts of a peer, and what becomes of one that ends while the peer runs.
+// The parts of a peer, and what happens when one ends while the peer runs.
 //
-// A part in which others trust (the overlay, the index, the crawler, forwarding,
-// agreement, replicating, hand-over, turns) is not started again within the process: what it
-// had in its hands, a lock or half a step, is known to be whole only when the
-// directory is opened. Its error, or its end without one, ends Run with an error
-// that names it; a panic ends the process, as a crash, which costs nothing that
-// was acknowledged. Whoever runs the program starts it again (systemd, Docker).
+// Other parts rely on most of them: the overlay, the index, the crawler, forwarding, agreement,
+// replication, hand-over and host leases. Such a part is not restarted within the process. Its
+// state, such as a lock or half a step, is known to be whole only after the directory is opened
+// again. If it returns, with or without an error, Run ends with an error that names it. A panic
+// ends the process like a crash, which loses nothing that was acknowledged. The program that
+// started this one (systemd, Docker) starts it again.
 //
-// A part on which nothing rests (load, repair, backups, streams) is started again after a
-// panic, with growing waits, and counted. Its error is the store's, and ends Run.
+// No other part relies on these: repair, limits, streams, recall, scrub, backups. Each is restarted
+// after a panic, with growing delays, and counted. Its error comes from the store and ends Run.
 const (
 	restartFirst = time.Second
 	restartMost  = 5 * time.Minute
 )
 
-// supervise runs a part of the peer; its end without an error is one, too, while ctx is not done.
+// supervise runs a part of the peer. If the part ends without an error before ctx does, that is an
+// error, too.
 func (n *Node) supervise(ctx context.Context, name string, run func(context.Context) error) error {
 	err := run(ctx)
 	switch {
@@ -40,7 +41,7 @@ func (n *Node) supervise(ctx context.Context, name string, run func(context.Cont
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// restarted is run, begun again after each panic.
+// restarted returns a run that is restarted after each panic.
 func (n *Node) restarted(name string, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for wait := restartFirst; ; wait = min(2*wait, restartMost) {
@@ -60,6 +61,7 @@ func (n *Node) restarted(name string, run func(context.Context) error) func(cont
 	}
 }
 
+// guarded calls run and reports whether it panicked.
 func (n *Node) guarded(ctx context.Context, name string, run func(context.Context) error) (err error, panicked bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -70,15 +72,15 @@ func (n *Node) guarded(ctx context.Context, name string, run func(context.Contex
 	return run(ctx), false
 }
 
-// The watchdog over the agreement, behind which leases, ballots and every
-// acknowledgement wait: a lock that is never given back, or a disk that answers no
-// write, would leave a peer that is alive and does nothing. Its other replicas go on
-// without it; it ends, and is started again.
+// The watchdog over the agreement. Leases, ballots and every acknowledgement wait for the
+// agreement. A lock that is never released, or a disk that never finishes a write, would leave a
+// peer that is alive and does nothing. Its other replicas continue without it. The process ends and
+// is restarted.
 const (
 	stallEvery = 30 * time.Second
 	stallLimit = 5 * time.Minute  // far above the slowest step of the agreement
-	stallGrace = 10 * time.Second // for a process that was stopped, and is woken now
-	maxStall   = 1 << 20          // bytes of stacks that are logged
+	stallGrace = 10 * time.Second // for a process that was stopped and now continues
+	maxStall   = 1 << 20          // bytes of stacks in the log
 )
 
 // watch is the watchdog.
@@ -89,7 +91,7 @@ func (n *Node) watch(ctx context.Context) error {
 	})
 }
 
-// watchOver ends the process when pass does not return; see Options.Fatal.
+// watchOver ends the process if pass does not return; see Options.Fatal.
 func (n *Node) watchOver(ctx context.Context, pass func()) error {
 	for call.Sleep(ctx, stallEvery, nil) {
 		begun := time.Now()
@@ -113,7 +115,7 @@ func (n *Node) watchOver(ctx context.Context, pass func()) error {
 	return ctx.Err()
 }
 
-// standsStill waits for passed, but not longer than the limit.
+// standsStill waits for passed, and reports whether it did not come within the limits.
 func standsStill(ctx context.Context, passed <-chan struct{}) (bool, error) {
 	for _, limit := range []time.Duration{stallLimit, stallGrace} {
 		timer := time.NewTimer(limit)

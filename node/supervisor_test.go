@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a part's end means for Run.
+// The effect of a part's end on Run.
 func TestPartEnds(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -47,8 +47,8 @@ func TestPartEnds(t *testing.T) {
 	}
 }
 
-// A part on which nothing rests is begun again after each panic, later each time,
-// soon again when it has run for long; its error ends it.
+// A part on which no other relies is restarted after each panic, with growing delays. After a long
+// run the delay is short again. Its error ends it.
 func TestRestartedPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -93,8 +93,8 @@ func TestRestartedPart(t *testing.T) {
 	})
 }
 
-// An agreement that stands still for too long ends the process, with the stacks in
-// the log; a slow one does not.
+// An agreement that stands still for too long ends the process, with the stacks in the log. A slow
+// one does not.
 func TestWatchdog(t *testing.T) {
 	for _, c := range []struct {
 		held time.Duration
@@ -108,7 +108,7 @@ func TestWatchdog(t *testing.T) {
 			n.o.Fatal = func(err error) { fatal = err; cancel(); runtime.Goexit() }
 			done := make(chan error, 1)
 			go func() {
-				err := context.Canceled // of a process that has ended
+				err := context.Canceled // from a process that has ended
 				defer func() { done <- err }()
 				err = n.watchOver(ctx, func() { time.Sleep(c.held) })
 			}()

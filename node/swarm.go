@@ -17,7 +17,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// swarm is the other peers, as the parts of this one know and ask them.
+// swarm is how the parts of this peer know and call the other peers.
 type swarm struct {
 	id        string // this peer
 	charter   partition.Charter
@@ -29,8 +29,8 @@ type swarm struct {
 	dht       *dht.DHT
 }
 
-// Call asks a peer, with this peer's View digest and a deadline. A member that
-// has vanished is not waited for.
+// Call sends a request to a peer, with this peer's View digest and a deadline. If the member has
+// vanished, it returns an error at once.
 func (s *swarm) Call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error) {
 	if s.placement.Vanished(peer) {
 		return nil, fmt.Errorf("%s: %w", peer, call.ErrVanished)
@@ -54,16 +54,16 @@ func (s *swarm) Call(ctx context.Context, peer string, req *wire.Request) (*wire
 	return resp, nil
 }
 
-// Members are the live members, and those that vanished and are still waited for.
+// Members returns the live members, and those that vanished and are still expected back.
 func (s *swarm) Members() partition.View {
 	_, view := s.placement.Views()
 	return view
 }
 
-// Alive says whether a peer is a live member.
+// Alive reports whether a peer is a live member.
 func (s *swarm) Alive(peer string) bool { return s.placement.Alive(peer) }
 
-// Vanished says since when a peer is gone whose slices are kept for it.
+// Vanished returns since when a peer is gone, if it is still expected back.
 func (s *swarm) Vanished(peer string) (since time.Time, ok bool) {
 	for _, g := range s.placement.Absent() {
 		if g.Member.ID == peer {
@@ -73,16 +73,15 @@ func (s *swarm) Vanished(peer string) (since time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Zone is this peer's own zone.
+// Zone returns this peer's own zone.
 func (s *swarm) Zone() partition.Zone { return s.dht.Zone() }
 
-// FindOwner looks for the owner of a slice of another zone.
+// FindOwner looks up the owner of a slice of another zone.
 func (s *swarm) FindOwner(ctx context.Context, sl partition.Slice) (zone.Owner, error) {
 	return s.dht.FindOwner(ctx, sl)
 }
 
-// Foreign says whether sl belongs to another zone than this peer, and is not
-// still in its own hands.
+// Foreign reports whether sl belongs to another zone, and this peer does not still own it.
 func (s *swarm) Foreign(sl partition.Slice) bool {
 	if s.charter.ZoneMax == 0 {
 		return false
@@ -90,8 +89,8 @@ func (s *swarm) Foreign(sl partition.Slice) bool {
 	return outside(sl, s.dht.Zone()) && s.quorum.Owner(sl) != s.id
 }
 
-// SliceFrom reads what call.SliceOn wrote, of another peer: the slice that k is said
-// to be in, if it can be.
+// SliceFrom decodes a slice that another peer encoded with call.SliceOn. It returns an error if k
+// cannot be in that slice.
 func (s *swarm) SliceFrom(v uint64, k partition.Key) (partition.Slice, error) {
 	if v == 0 {
 		return s.store.SliceOf(k), nil
@@ -103,8 +102,8 @@ func (s *swarm) SliceFrom(v uint64, k partition.Key) (partition.Slice, error) {
 	return sl, nil
 }
 
-// awaitCredit waits out a short pause that peer has asked for; a longer one is
-// a refusal that needs no asking.
+// awaitCredit waits out a short pause that peer has asked for. For a longer pause it returns a
+// refusal without a request.
 func (s *swarm) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
 	const worth = 500 * time.Millisecond
 	if priority(req) {

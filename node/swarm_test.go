@@ -21,7 +21,7 @@ func smallWorld() crawltest.Options {
 	return crawltest.Options{Seed: 7, Sites: 24, Pages: 6, Words: 40}
 }
 
-// checkWorld compares what the world saw with what is true of it.
+// checkWorld compares what the world saw with the expected result.
 func checkWorld(t *testing.T, s *nodetest.Swarm, twiceAllowed int) {
 	t.Helper()
 	expected := s.World.Expected(s.World.Seeds())
@@ -43,7 +43,7 @@ func checkWorld(t *testing.T, s *nodetest.Swarm, twiceAllowed int) {
 
 func head(s []string) []string { return s[:min(len(s), 5)] }
 
-// ranked asks p for every word of the world and gives the ranked keys.
+// ranked queries p for every word of the world and returns the ranked keys.
 func ranked(t *testing.T, s *nodetest.Swarm, p *nodetest.Peer) map[string][]string {
 	t.Helper()
 	for _, x := range s.Peers {
@@ -74,8 +74,8 @@ func ranked(t *testing.T, s *nodetest.Swarm, p *nodetest.Peer) map[string][]stri
 	return out
 }
 
-// One peer and five crawl the same world to the same set, and any of the five
-// ranks as the one does.
+// One peer and five peers crawl the same set of the same world, and each of the five ranks like the
+// one.
 func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 	alone := nodetest.New(t, nodetest.Options{World: smallWorld()})
 	one := alone.Add()
@@ -102,12 +102,12 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 		}
 		out, in = out+st.LinksOut, in+st.LinksIn
 	}
-	// Identities are drawn anew: of 24 sites a given peer has none once in 200 runs,
-	// two peers have none once in 20,000.
+	// Identities are random. One given peer has none of 24 sites once in 200 runs; two peers have
+	// none once in 20,000.
 	if len(without) > 1 {
 		t.Errorf("%v fetched nothing", without)
 	}
-	if out == 0 || in < out { // more when an answer got lost and the link was sent again
+	if out == 0 || in < out { // more when a response got lost and the link was sent again
 		t.Errorf("links handed out %d, received %d", out, in)
 	}
 	if len(want) == 0 {
@@ -123,8 +123,8 @@ func TestSwarmCrawlsAsOnePeer(t *testing.T) {
 	}
 }
 
-// onePageASite: what only a lost peer had is a page of a site at most, for it
-// asks none for another before others have the one.
+// onePageASite checks that a lost peer alone had at most one page of each site. It fetches a second
+// page of a site only after other replicas have the first.
 func onePageASite(t *testing.T, s *nodetest.Swarm) {
 	t.Helper()
 	if second := s.World.Compare(s.World.Expected(s.World.Seeds())).SecondOfASite(); len(second) > 0 {
@@ -132,7 +132,7 @@ func onePageASite(t *testing.T, s *nodetest.Swarm) {
 	}
 }
 
-// siteStops is what stopped at each site, each asked of another peer.
+// siteStops returns what stopped at each site. It asks a different peer for each site.
 func siteStops(t *testing.T, s *nodetest.Swarm) (out []map[string]int64) {
 	t.Helper()
 	for i := range s.World.Sites() {
@@ -146,13 +146,13 @@ func siteStops(t *testing.T, s *nodetest.Swarm) (out []map[string]int64) {
 		}
 		out = append(out, shown.Site.Stops)
 	}
-	if out[5]["robots"] != 2 { // its two pages that robots.txt disallows and the home page links
+	if out[5]["robots"] != 2 { // two pages that robots.txt disallows and the home page links
 		t.Errorf("site 5: %v", out[5])
 	}
 	return out
 }
 
-// withoutPort makes the keys of two worlds comparable: their ports differ.
+// withoutPort makes the keys of two worlds comparable, because their ports differ.
 func withoutPort(ranked map[string][]string) map[string][]string {
 	port := regexp.MustCompile(`:\d+/`)
 	out := map[string][]string{}
@@ -164,7 +164,7 @@ func withoutPort(ranked map[string][]string) map[string][]string {
 	return out
 }
 
-// sliceBits are those of a charter's default, 4,096 slices, or 1,024.
+// sliceBits returns the charter's default, which gives 4,096 slices, or a value for 1,024.
 func sliceBits(small bool) int {
 	if small {
 		return 10
@@ -172,9 +172,9 @@ func sliceBits(small bool) int {
 	return 12
 }
 
-// A peer that goes away in the middle is replaced by its fellow replicas: every
-// slice is answered for at once, crawled again within the lease, and the crawl
-// ends without it. When it comes back it takes its place again.
+// A peer that dies during the crawl is replaced by its fellow replicas. Every slice is answered for
+// at once and crawled again after the lease, and the crawl ends without the peer. When it comes
+// back, it takes its place again.
 func TestDeadPeerIsReplaced(t *testing.T) {
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
 		Node: node.Options{Delay: 50 * time.Millisecond, SliceBits: sliceBits(racetest.Small(t))}})
@@ -219,9 +219,9 @@ func TestDeadPeerIsReplaced(t *testing.T) {
 	}
 }
 
-// TestI8QueriesFollowTheOwner: only the owner of a slice has it in its index. The
-// answers are whole and the same when the owner has just died, when another has
-// taken over, and when it is back.
+// TestI8QueriesFollowTheOwner: only the owner of a slice has it in its index. The answers are
+// complete and the same when the owner has just died, after another has taken over, and after it is
+// back.
 func TestI8QueriesFollowTheOwner(t *testing.T) {
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(),
 		Node: node.Options{SliceBits: sliceBits(racetest.Small(t))}})
@@ -261,8 +261,8 @@ func TestI8QueriesFollowTheOwner(t *testing.T) {
 	same("when it is back", s.Peers[1])
 }
 
-// Peers that join in the middle of a crawl take slices over with what is in
-// them (I4): nothing is lost, nothing is fetched twice.
+// Peers that join during a crawl take slices over with their rows (I4). Nothing is lost, and
+// nothing is fetched twice.
 func TestI4JoinDuringTheCrawl(t *testing.T) {
 	s := nodetest.New(t, nodetest.Options{World: smallWorld(), Node: node.Options{Delay: 20 * time.Millisecond}})
 	first := s.Add()

@@ -11,13 +11,13 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// The sites of a dead peer are asked again when its leases have run out and their
-// delay is over, though another peer falls silent just then: it keeps only those
-// slices waiting that need its voice.
+// The sites of a dead peer are fetched again when its leases have run out and their delay is over.
+// That holds although another peer falls silent just then. It delays only the slices that need its
+// vote.
 func TestTakeoverBesideASilentReplica(t *testing.T) {
 	const (
-		silence = 4 * time.Second // after the death; the membership has not noticed when the campaigns begin
-		soon    = 8 * time.Second // a lease of 5 s, a delay of 1 s, and two ballots that wait for the silent one
+		silence = 4 * time.Second // after the death; campaigns begin before the membership notices
+		soon    = 8 * time.Second // a 5 s lease, a 1 s delay, two ballots that wait for the silent
 	)
 	visits := &crawltest.Visits{}
 	world := crawltest.Options{Seed: 5, Sites: 48, Pages: 40, Words: 20, Gap: time.Second, Seen: visits.Add}
@@ -30,7 +30,7 @@ func TestTakeoverBesideASilentReplica(t *testing.T) {
 			s.Seed()
 			time.Sleep(10 * time.Second)
 			dead, silent := s.Peers[4], s.Peers[5]
-			waits := map[int]time.Duration{} // of the dead one's sites that can do without the silent one
+			waits := map[int]time.Duration{} // sites of the dead that do not need the silent
 			others := 0
 			for site := range s.World.Sites() {
 				k, err := partition.ParseKey(s.World.Home(site))

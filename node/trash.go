@@ -20,9 +20,10 @@ const (
 	trashFolder = "trash"
 )
 
-// TrashDir is where the data directory dir has its trash.
+// TrashDir returns the directory of the trash in the data directory dir.
 func TrashDir(dir string) string { return filepath.Join(dir, trashFolder) }
 
+// openTrash opens the trash. With a limit of the disk, it gets at most 1/diskTrash of it.
 func (n *Node) openTrash() (err error) {
 	bounds := trash.Options{Keep: n.o.Undelete, MaxBytes: n.o.UndeleteMax}
 	if n.o.MaxDisk > 0 {
@@ -32,8 +33,8 @@ func (n *Node) openTrash() (err error) {
 	return err
 }
 
-// WantBack has the peer of the data directory dir, running or not, give back the copies of
-// slices that it dropped; of all slices when none is given.
+// WantBack marks dropped copies of slices in the trash of the data directory dir, or of all slices
+// if none is given. The peer gives them back, now if it runs, or when it runs next.
 func WantBack(dir string, of ...partition.Slice) ([]trash.Trashed, error) {
 	t, err := trash.Open(vfs.Default, TrashDir(dir), trash.Options{})
 	if err != nil {
@@ -46,6 +47,7 @@ func WantBack(dir string, of ...partition.Slice) ([]trash.Trashed, error) {
 	return wanted, err
 }
 
+// trashStatus returns the counts of the trash for Status.
 func (n *Node) trashStatus() (t api.Trash) {
 	for _, x := range n.trash.List() {
 		t.Slices++

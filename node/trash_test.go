@@ -9,7 +9,8 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// What is dropped as its only replica says so stays in the trash, from where it comes back.
+// A copy that is dropped on the report of its only replica stays in the trash, and comes back from
+// there.
 func TestDroppedCopyComesBack(t *testing.T) {
 	evil := peerIDs(t, 1)[0]
 	answers := map[string]func(*wire.Request) *wire.Response{evil: dropIt(true)}
@@ -23,7 +24,7 @@ func TestDroppedCopyComesBack(t *testing.T) {
 		n.Status().Trash.Slices != len(kept) || n.Status().Trash.Bytes == 0 {
 		t.Fatalf("the trash: %+v, %+v", kept, n.Status().Trash)
 	}
-	// The lie is out, the slice is this peer's again, and a person wants the rows back.
+	// The lie is discovered, the slice is this peer's again, and a person wants the rows back.
 	back := c.Next(n.id, []string{n.id}, n.store.Log.LogHead(lost))
 	if err := n.agreement.Decide(func() {
 		n.quorum.Learn(quorum.SliceReplicas{Slice: lost, ReplicaSet: back})

@@ -9,12 +9,12 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// verdictsEvery is how old the counts of verdicts and languages that status shows may be: each verdict
-// takes the list of all accounts with it from the index.
+// verdictsEvery is the greatest age of the counts of verdicts and languages in status. Each count
+// of a verdict reads the list of all its accounts from the index.
 const verdictsEvery = 5 * time.Second
 
-// verdictCounts are the accounts of the owned slices by verdict, and what is in the index by
-// language, as the index has them.
+// verdictCounts counts the accounts of the owned slices by verdict, and the entries of the index by
+// language.
 type verdictCounts struct {
 	mu        sync.Mutex
 	at        time.Time
@@ -22,6 +22,7 @@ type verdictCounts struct {
 	languages map[string]int64
 }
 
+// counts returns the counts, which are at most verdictsEvery old unless the index fails.
 func (c *verdictCounts) counts(n *Node, owned []partition.Slice, now time.Time) (verdicts, languages map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +33,7 @@ func (c *verdictCounts) counts(n *Node, owned []partition.Slice, now time.Time) 
 	defer cancel()
 	out, err := n.index.Verdicts(ctx, owned)
 	langs, failed := n.index.Languages()
-	if err = errors.Join(err, failed); err != nil { // closing, or slow: what was known stays
+	if err = errors.Join(err, failed); err != nil { // closing or slow: the old counts stay
 		n.log.Debug("verdicts and languages are not counted", "err", err)
 		return c.now, c.languages
 	}

@@ -37,7 +37,7 @@ func byPlace(p community.Profile, _ []string, _ community.Edges) community.Verdi
 	return v
 }
 
-// village is a server on loopback.
+// village starts a server on loopback.
 func village(t *testing.T, host string, o mastodontest.Options) *mastodontest.World {
 	t.Helper()
 	w, stop, err := mastodontest.Serve(host+":0", o)
@@ -52,7 +52,7 @@ func village(t *testing.T, host string, o mastodontest.Options) *mastodontest.Wo
 	return w
 }
 
-// liked is the most followed of those who may be followed.
+// liked returns the most followed of the users who may be followed.
 func liked(t *testing.T, w *mastodontest.World) string {
 	t.Helper()
 	for _, u := range w.Users() {
@@ -73,8 +73,9 @@ func accountOf(t *testing.T, acct string) partition.Key {
 	return k
 }
 
-// A swarm judges whom it finds, and any peer says so; a person's word, given to any peer, goes before the judge at
-// the owner, everywhere, and after a hand-over and a restart.
+// A swarm judges the accounts that it finds, and any peer reports the verdicts. A person may give
+// an override to any peer. It replaces the judge's verdict at the owner and everywhere, also after
+// a hand-over and a restart.
 func TestAPersonOverrulesTheJudge(t *testing.T) {
 	racetest.Skip(t)
 	t.Parallel()
@@ -93,7 +94,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 	if err := s.Peers[0].SeedUntilDone(ctx, []partition.Key{accountOf(t, first)}); err != nil {
 		t.Fatal(err)
 	}
-	var judged []partition.Key // in, and not seeds
+	var judged []partition.Key // judged in, and not seeds
 	s.Until("some are found and judged", 2*time.Minute, func() (bool, string) {
 		words := map[string]int{}
 		judged = nil

@@ -2,15 +2,16 @@
 //
 // A backup is a directory:
 //
-//	backup.json      Info; what has none is no backup, or half of one
+//	backup.json      Info; a directory without it is no backup, or an unfinished one
 //	store/           the store as it was at one moment (Pebble's checkpoint)
-//	charter.sealed   the swarm's charter with its founder's signature, where this peer has it
+//	charter.sealed   the swarm's charter with its founder's signature, if this peer has it
 //
-// It is made under a name that ends in ".part", synced, and renamed: under its own
-// name it is whole, whatever crashes. Tables are hard links where the file system
-// has them, so that a backup beside the data costs little and does not outlive
-// the disk. Not in it: the identity and its passes, as a restored peer is a new one, the index,
-// which is made anew, tokens, which are not kept.
+// A backup is written under a name that ends in ".part", synced, and renamed. So a directory with
+// the final name is complete, even after a crash. Tables are hard links where the file system
+// supports them. A backup on the same disk then costs little space, but is lost with that disk.
+//
+// A backup does not contain the identity and its passes, because a restored peer is a new peer. It
+// does not contain the index, which is rebuilt, or tokens, which are not stored.
 package backup
 
 import (
@@ -35,39 +36,39 @@ import (
 
 const (
 	version = 1
-	// Name is the file that says what a backup is of.
+	// Name is the file that describes the backup.
 	Name          = "backup.json"
 	part          = ".part"
 	prefix        = "echo-"
 	timeForm      = "20060102T150405Z"
-	sealedCharter = "charter.sealed" // as package dht names it
+	sealedCharter = "charter.sealed" // the same name as in package dht
 
 	// MinEvery is the least time between two scheduled backups.
 	MinEvery = time.Minute
-	maxInfo  = 64 << 10  // bytes of backup.json
+	maxInfo  = 64 << 10  // limit of backup.json in bytes
 	spare    = 256 << 20 // bytes that a copy leaves free on its disk
 )
 
-// Info says what a backup is of.
+// Info describes a backup.
 type Info struct {
 	V       int       `json:"v"`
 	Made    time.Time `json:"made"`
-	Peer    string    `json:"peer"` // whose store it was
+	Peer    string    `json:"peer"` // the peer that made it
 	Swarm   string    `json:"swarm"`
-	Charter string    `json:"charter"` // digest
-	Store   string    `json:"store"`   // its id
-	Version string    `json:"version"` // of the program
-	Records int64     `json:"records"` // about
+	Charter string    `json:"charter"` // digest of the charter
+	Store   string    `json:"store"`   // id of the store
+	Version string    `json:"version"` // version of the program
+	Records int64     `json:"records"` // records in the store, about
 }
 
-// Make makes a backup of s, whose data directory is data, in dir, which must not exist, while s
-// is worked with. Of info only Peer and Version count. What is committed after the call may be missing.
+// Make backs up s into dir, which must not exist, while s is in use. data is the data directory of
+// s. Of info, only Peer and Version are used. Rows committed after the call may be missing.
 func Make(disk vfs.FS, s *db.Store, dir, data string, info Info) error {
 	if _, err := disk.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("backup to %s: %w", dir, cmp.Or(err, fs.ErrExist))
 	}
 	half := dir + part
-	err := disk.RemoveAll(half) // of one that was cut short
+	err := disk.RemoveAll(half) // left by an interrupted backup
 	if err == nil {
 		err = makeDir(disk, half)
 	}
@@ -89,8 +90,8 @@ func Make(disk vfs.FS, s *db.Store, dir, data string, info Info) error {
 	return nil
 }
 
-// room refuses a copy that would fill the disk, on which the store may be too.
-// Where tables can be linked there is no copy.
+// room returns an error if the copy would fill the disk, on which the store may be too. Where
+// tables can be linked, no copy is needed.
 func room(disk vfs.FS, data, half string, size int64) error {
 	probe := filepath.Join(half, "probe")
 	all, err := disk.List(filepath.Join(data, "pebble"))
@@ -104,7 +105,7 @@ func room(disk vfs.FS, data, half string, size int64) error {
 	}
 	u, err := disk.GetDiskUsage(half)
 	if err != nil {
-		return nil // a file system that cannot tell
+		return nil // the file system does not report its usage
 	}
 	if need := uint64(size) + spare; u.TotalBytes > 0 && u.AvailBytes < need {
 		return fmt.Errorf("%d MiB are needed, %d MiB are free: %w", need>>20, u.AvailBytes>>20, syscall.ENOSPC)
@@ -112,7 +113,7 @@ func room(disk vfs.FS, data, half string, size int64) error {
 	return nil
 }
 
-// fill makes all of a backup in half.
+// fill writes all parts of a backup into half.
 func fill(disk vfs.FS, s *db.Store, half, data string, info Info) error {
 	c := s.Charter()
 	info.V, info.Made, info.Swarm, info.Charter, info.Store, info.Records = version,
@@ -143,7 +144,7 @@ func writeSynced(disk vfs.FS, name string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// settle gives half its name once all of it is on the disk.
+// settle syncs half and renames it to dir.
 func settle(disk vfs.FS, half, dir string) error {
 	if err := engine.SyncDir(disk, half); err != nil {
 		return err
@@ -154,7 +155,7 @@ func settle(disk vfs.FS, half, dir string) error {
 	return engine.SyncDir(disk, filepath.Dir(dir))
 }
 
-// makeDir makes dir and what is missing above it, so that they outlast a crash.
+// makeDir makes dir and its missing parents, and syncs them, so that they survive a crash.
 func makeDir(disk vfs.FS, dir string) error {
 	if _, err := disk.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -173,7 +174,7 @@ func makeDir(disk vfs.FS, dir string) error {
 	return err
 }
 
-// Read says what the backup in dir is of.
+// Read returns the Info of the backup in dir.
 func Read(disk vfs.FS, dir string) (Info, error) {
 	var info Info
 	f, err := disk.Open(filepath.Join(dir, Name))
@@ -197,13 +198,14 @@ func Read(disk vfs.FS, dir string) (Info, error) {
 	return info, nil
 }
 
-// Made is one whole backup.
+// Made is one complete backup.
 type Made struct {
 	Dir string
 	At  time.Time
 }
 
-// List are the whole backups that were made under the name of their time (Under) in dir, the oldest first.
+// List returns the complete backups in dir whose names contain their time (Under), the oldest
+// first.
 func List(disk vfs.FS, dir string) ([]Made, error) {
 	names, err := disk.List(dir)
 	if err != nil {
@@ -225,8 +227,8 @@ func List(disk vfs.FS, dir string) ([]Made, error) {
 	return out, nil
 }
 
-// Prune removes all but the newest keep, and what was cut short. One that is
-// removed loses its backup.json first, so that half of it is not taken for a whole.
+// Prune removes all backups except the newest keep, and unfinished ones. It removes backup.json
+// first, so that a partly removed backup does not look complete.
 func Prune(disk vfs.FS, dir string, keep int) error {
 	all, err := List(disk, dir)
 	if err != nil {
@@ -250,13 +252,14 @@ func Prune(disk vfs.FS, dir string, keep int) error {
 	return errors.Join(errs...)
 }
 
-// Under is the name of a backup that is made at a time in dir: List finds it there.
+// Under returns the name of a backup made at a time in dir. List finds it there.
 func Under(dir string, at time.Time) string {
 	return filepath.Join(dir, prefix+at.UTC().Format(timeForm))
 }
 
-// Unpack makes the directory dir of the backup in from. dir must be empty or not exist.
-// renew makes what is in half, which becomes dir, that of a new peer. After an error nothing is left.
+// Unpack copies the backup in from into the directory dir, which must be empty or not exist. renew
+// turns the files in half into those of a new peer, before half is renamed to dir. After an error
+// nothing is left.
 func Unpack(disk vfs.FS, from, dir string, renew func(half string, info *Info) error) (Info, error) {
 	info, err := Read(disk, from)
 	if err != nil {
@@ -283,7 +286,7 @@ func Unpack(disk vfs.FS, from, dir string, renew func(half string, info *Info) e
 		err = renew(half, &info)
 	}
 	if err == nil {
-		if err = disk.Remove(dir); errors.Is(err, fs.ErrNotExist) { // it is empty, or still is not there
+		if err = disk.Remove(dir); errors.Is(err, fs.ErrNotExist) { // it is empty or does not exist
 			err = nil
 		}
 	}

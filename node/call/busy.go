@@ -6,7 +6,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// Busy refuses a request for now; after is when to ask again.
+// Busy returns a refusal for now. after is the delay before the next try.
 func Busy(reason string, after time.Duration) *Refusal {
 	return &Refusal{Code: wire.Refusal_CODE_BUSY, Reason: reason, After: after}
 }

@@ -1,5 +1,5 @@
-// Package call has what all requests between peers share: refusals, the faults of an answer,
-// and how messages name slices and carry values.
+// Package call has what all requests between peers share: refusals, errors for wrong answers, and
+// the encoding of slices and values in messages.
 package call
 
 import (
@@ -13,43 +13,44 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// ErrVanished is why a peer is not asked: it is no live member any more. ErrForeign is why its
-// answer is not taken.
+// ErrVanished reports that a peer was not asked because it is no live member any more. ErrForeign
+// reports that its answer does not belong to the request.
 var (
 	ErrVanished = errors.New("it has vanished")
 	ErrForeign  = errors.New("its answer is to another question")
 )
 
-// Refusal is a peer's own word that it did not serve a request, as an error.
+// Refusal is a peer's answer that it did not serve a request, as an error.
 type Refusal struct {
 	Code   wire.Refusal_Code
 	Reason string
-	After  time.Duration // when to ask again; 0 = the peer does not say
+	After  time.Duration // delay before the next try; 0 = the peer does not say
 }
 
 func (e *Refusal) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Reason) }
 
-// Response is the refusal as an answer to a request.
+// Response returns the refusal as a response to a request.
 func (e *Refusal) Response() *wire.Response { return Refuse(e.Code, e.Reason, e.After) }
 
-// IsRefusal says whether err is, or wraps, a Refusal.
+// IsRefusal reports whether err is, or wraps, a Refusal.
 func IsRefusal(err error) bool {
 	var refusal *Refusal
 	return errors.As(err, &refusal)
 }
 
-// Malformed is the refusal of a request that says what cannot be; err says what.
+// Malformed returns the refusal of an invalid request. err is the reason.
 func Malformed(err error) error {
 	return &Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: err.Error()}
 }
 
-// Refuse is the answer to a request that is not served. after is when to ask again.
+// Refuse returns the response to a request that is not served. after is the delay before the next
+// try.
 func Refuse(code wire.Refusal_Code, reason string, after time.Duration) *wire.Response {
 	return &wire.Response{Refusal: &wire.Refusal{Code: code, Reason: reason,
 		RetryAfterMs: uint64(after / time.Millisecond)}}
 }
 
-// SliceOn is a slice as a message names it beside a Key: 0 for the hash slice of the Key.
+// SliceOn returns how a message names a slice beside a Key: 0 for the hash slice of the Key.
 func SliceOn(sl partition.Slice) uint64 {
 	if sl.IsHash() {
 		return 0
@@ -57,7 +58,7 @@ func SliceOn(sl partition.Slice) uint64 {
 	return uint64(sl)
 }
 
-// AppendSlices appends all of sls to a list of slices of a message.
+// AppendSlices appends sls to a list of slices in a message.
 func AppendSlices(to []uint64, sls []partition.Slice) []uint64 {
 	for _, sl := range sls {
 		to = append(to, uint64(sl))
@@ -65,8 +66,8 @@ func AppendSlices(to []uint64, sls []partition.Slice) []uint64 {
 	return to
 }
 
-// Plain is JSON without the escapes that HTML would need: they sextuple a text
-// of nothing but brackets, which then fits no frame.
+// Plain encodes v as JSON without HTML escapes. With them, a text of angle brackets becomes six
+// times as long and does not fit a frame.
 func Plain(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -8,7 +8,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A text of brackets fits a frame.
+// A long text of angle brackets fits a frame.
 func TestPlainJSON(t *testing.T) {
 	r := store.Record{Text: strings.Repeat("<&>", 1000)}
 	b, err := Plain(r)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or for wake; false when ctx ended.
+// Sleep waits for d or for wake. It returns false if ctx ends.
 func Sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,15 +1,14 @@
-// Package geoplace places units in geo mode. A link goes to its registrar, whose hash slice is
-// stable and needs nothing known about the place. The registrar fetches a new
-// unit first and judges what it got: the domain, what the page declares, its
-// language, names in its text, who links to it. Once that tells a place, the
-// Commit of that page places the unit, and the crawler sends its Keys on to the
-// geo slice as it comes upon them (package store, place.go). What tells no
-// place stays where it is: the hash slice.
+// Package geoplace places units in geo mode. A link goes to its registrar first. The registrar is
+// the owner of the link's hash slice, which is stable and needs no knowledge of the place. The
+// registrar is the first to fetch pages of a new unit, and judges them. It uses the domain, the
+// page's declaration, the language, names in the text, and linking pages. If a page shows a place,
+// the Commit of that page places the unit. The crawler then sends the unit's Keys to the geo slice
+// when it meets them (package store, place.go). A unit that shows no place stays in the hash slice.
 //
-// A geo slice judges the pages of the units that have been there for RehomeAfter.
-// When most of the last of them name the same other place, it places the unit on, as the registrar did:
-// whoever crawls a unit decides where it goes next, so there is always one who
-// decides. The slices behind it learn of that from its answers.
+// A geo slice judges pages of units that have been there for RehomeAfter. If most of the last pages
+// name the same other place, the slice moves the unit on, as the registrar did. The slice that
+// crawls a unit decides where it goes next, so exactly one slice decides. The slices through which
+// the unit came learn its new place from the answers.
 package geoplace
 
 import (
@@ -26,16 +25,15 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// The limits of re-homing, by name: what a unit costs to move, many pages must
-// agree on, and for long.
+// The limits of re-homing. A move is costly, so many pages must agree, over a long time.
 const (
-	RehomePages = 16        // pages of a unit that are looked back at
-	RehomeShare = 0.75      // of them that must name one other slice
+	RehomePages = 16        // pages of a unit that are considered
+	RehomeShare = 0.75      // share of them that must name one other slice
 	RehomeAfter = time.Hour // since the unit was placed
-	maxTallies  = 10_000    // units whose pages or linkers are remembered; then some are forgotten
+	maxTallies  = 10_000    // units that are remembered; beyond this, some are forgotten
 )
 
-// Placer is geo mode's part of a node. Safe for concurrent use.
+// Placer is geo mode's part of a node. It is safe for concurrent use.
 type Placer struct {
 	o     Options
 	judge *geo.Judge
@@ -45,17 +43,16 @@ type Placer struct {
 	mu      sync.Mutex
 	tallies map[partition.Unit]*tally
 	placed  int64 // units placed here
-	rehomed int64 // of them, out of a geo slice
+	rehomed int64 // of those, units that left a geo slice
 }
 
-// tally is what is remembered of a unit, in memory only: after a restart it
-// begins anew.
+// tally is what a Placer remembers of a unit. It is in memory only, so a restart clears it.
 type tally struct {
-	named   []partition.Slice // by its last pages, the oldest first
+	named   []partition.Slice // slices that its last pages named, the oldest first
 	linkers map[partition.Slice]int
 }
 
-// Options are what a Placer works with. All are required.
+// Options are the arguments of New. All are required.
 type Options struct {
 	Charter partition.Charter
 	Store   *db.Store
@@ -63,18 +60,18 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// New makes a Placer that remembers nothing yet.
+// New returns a Placer that remembers nothing yet.
 func New(o Options) *Placer {
 	return &Placer{o: o, judge: o.Judge, pages: RehomePages, after: RehomeAfter, tallies: map[partition.Unit]*tally{}}
 }
 
-// Has says whether sl is one of the geo slices.
+// Has reports whether sl is one of the geo slices.
 func (p *Placer) Has(sl partition.Slice) bool { return p.judge.Has(sl) }
 
-// Slices lists the geo slices, in order.
+// Slices returns the geo slices, in order.
 func (p *Placer) Slices() []partition.Slice { return p.judge.Slices() }
 
-// Place is crawler.Options.Place.
+// Place is crawler.Options.Place. It returns the unit's next placement, or nil if the unit stays.
 func (p *Placer) Place(sl partition.Slice, rec *store.Record) *store.Placement {
 	unit := p.o.Charter.Unit(rec.Key)
 	if unit == "" || rec.Status != 200 {
@@ -86,10 +83,10 @@ func (p *Placer) Place(sl partition.Slice, rec *store.Record) *store.Placement {
 		return nil
 	}
 	if err == nil && now.To != sl {
-		return nil // it is on its way already
+		return nil // the unit has already been moved
 	}
 	if !sl.IsHash() && time.Since(now.At) < p.after {
-		return nil // whatever it says, the unit stays for now
+		return nil // the unit is too new here to move again
 	}
 	f := geo.Facts{Unit: unit, Host: rec.Key.Host(), Declared: rec.Declared, Language: rec.Lang, Title: rec.Title,
 		Text: rec.Text}
@@ -112,11 +109,11 @@ func (p *Placer) Place(sl partition.Slice, rec *store.Record) *store.Placement {
 	return next
 }
 
-// agree takes note of what one more page of a unit says and answers whether
-// most of them name the same other slice.
+// agree records what one more page of a unit says. It reports whether enough of the last pages name
+// the same other slice.
 func (p *Placer) agree(unit partition.Unit, sl partition.Slice, j geo.Judgement) bool {
 	if j.Spread || j.Slice == 0 {
-		return false // it tells no place
+		return false // the page shows no place
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +130,7 @@ func (p *Placer) agree(unit partition.Unit, sl partition.Slice, j geo.Judgement)
 	return j.Slice != sl && len(t.named) == p.pages && float64(same) >= RehomeShare*float64(p.pages)
 }
 
-// Linked takes note that a page in a geo slice links to k, which is new.
+// Linked records that a page in a geo slice links to k, a new Key.
 func (p *Placer) Linked(k partition.Key, from partition.Slice) {
 	unit := p.o.Charter.Unit(k)
 	if unit == "" || !p.judge.Has(from) {
@@ -150,8 +147,9 @@ func (p *Placer) Linked(k partition.Key, from partition.Slice) {
 	}
 }
 
-const maxLinkers = 64 // slices that link to one unit, as remembered
+const maxLinkers = 64 // slices linking to one unit that are remembered
 
+// linkers returns how many links to unit came from each geo slice.
 func (p *Placer) linkers(unit partition.Unit) map[partition.Slice]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +160,7 @@ func (p *Placer) linkers(unit partition.Unit) map[partition.Slice]int {
 	return maps.Clone(t.linkers)
 }
 
-// tally makes room by forgetting any other unit. p.mu is held.
+// tally returns the tally of unit and forgets some other unit if there is no room. p.mu is held.
 func (p *Placer) tally(unit partition.Unit) *tally {
 	t := p.tallies[unit]
 	if t == nil {
@@ -178,8 +176,8 @@ func (p *Placer) tally(unit partition.Unit) *tally {
 	return t
 }
 
-// why is a judgement as it is kept and shown: as much of the evidence, the
-// strongest first, as there is room for.
+// why encodes a judgement as JSON for storing and showing. It keeps as much of the evidence as
+// fits, the strongest first.
 func why(j geo.Judgement) string {
 	for {
 		b, err := json.Marshal(j)
@@ -187,7 +185,7 @@ func why(j geo.Judgement) string {
 			return string(b)
 		}
 		if err != nil || len(j.Evidence) == 0 {
-			return "" // nothing in it can fail to marshal
+			return "" // a judgement always marshals
 		}
 		j.Evidence = j.Evidence[:len(j.Evidence)/2]
 	}

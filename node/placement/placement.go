@@ -1,5 +1,5 @@
-// Package placement says who should keep which slice as this peer sees it. Who does keep it is package quorum's.
-// It is pure: time is an argument.
+// Package placement computes which peers should keep which slice, as this peer sees it. Package
+// quorum decides which peers do keep it. The package is pure: time is an argument.
 package placement
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/echo-node/echo-node/partition/strictjson"
 )
 
-// Placement is the ranking of the members of a swarm for each slice. Safe for concurrent use.
+// Placement ranks the members of a swarm for each slice. It is safe for concurrent use.
 //
-// The *effective view* is the live members plus those that vanished less than
-// orphanAfter ago: a restart moves nothing. The ranking of replicas is computed
-// over it. Identities never seen before come to count a few at a time
-// (member.Newcomers): to make a hundred costs nothing, and must move nothing.
+// The *effective view* is the live members plus those that vanished less than orphanAfter ago, so a
+// restart moves nothing. The ranking of replicas uses the effective view. Identities that were
+// never seen before are counted a few at a time (member.Newcomers). A hundred new identities cost
+// an attacker nothing, so they must move nothing.
 type Placement struct {
 	self        string
 	orphanAfter time.Duration
@@ -28,24 +28,24 @@ type Placement struct {
 	table     *partition.Table
 	live      partition.View
 	newcomers *member.Newcomers
-	stranger  bool           // has met nobody of its swarm yet
-	counted   partition.View // the live ones that count
-	waiting   int            // live ones that do not count yet
+	stranger  bool           // this peer has met no member of its swarm yet
+	counted   partition.View // the live members that are counted
+	waiting   int            // live members that are not counted yet
 	gone      map[string]Gone
-	came      map[string]time.Time // since when those of live are there
+	came      map[string]time.Time // since when each live member is in the view
 	effective partition.View
 	frozen    bool
-	zone      partition.Zone // whose members are waited for when they vanish
+	zone      partition.Zone // vanished members of this zone are expected back
 }
 
-// Gone is a member that vanished, and since when it is not seen.
+// Gone is a member that vanished, and the time since which it is not seen.
 type Gone struct {
 	Member partition.Member `json:"member"`
 	Since  time.Time        `json:"since"`
 }
 
-// New makes the Placement of a peer that knows nobody. A stranger in a swarm that has others takes
-// the whole first view for the swarm: it cannot tell old members from new.
+// New returns the Placement of a peer that knows no other peer. A stranger in an existing swarm
+// trusts its whole first view, because it cannot tell old members from new.
 func New(slices []partition.Slice, replicas int, self string, orphanAfter time.Duration,
 	stranger bool) *Placement {
 	return &Placement{self: self, orphanAfter: orphanAfter, table: partition.NewTableOf(slices, replicas),
@@ -54,12 +54,11 @@ func New(slices []partition.Slice, replicas int, self string, orphanAfter time.D
 		zone: partition.HashZone}
 }
 
-// newcomersAtOnce is how many identities never seen before come to count within
-// half a minute, or as many as there are members when these are more.
+// newcomersAtOnce is how many new identities are counted within half a minute. If the swarm has
+// more members than this, the number of members is the limit.
 const newcomersAtOnce = 8
 
-// SetView takes the newest live members and reports whether the effective view
-// changed.
+// SetView sets the newest live members and reports whether the effective view changed.
 func (t *Placement) SetView(v partition.View, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,8 +84,8 @@ func (t *Placement) SetView(v partition.View, now time.Time) bool {
 	return t.recompute(now)
 }
 
-// SetZone confines each slice's replicas to the members of its zone, of the depth
-// of this peer's own. The caller follows with SetView.
+// SetZone limits each slice's replicas to the members of its zone. Zones have the depth of this
+// peer's own zone. The caller must call SetView afterwards.
 func (t *Placement) SetZone(zone partition.Zone) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,14 +95,14 @@ func (t *Placement) SetZone(zone partition.Zone) {
 	}
 }
 
-// Expire drops members gone for too long and reports whether that changed the
-// effective view.
+// Expire drops members that are gone for too long and reports whether the effective view changed.
 func (t *Placement) Expire(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.recompute(now)
 }
 
+// recompute derives the effective view and reports whether it changed. t.mu is held.
 func (t *Placement) recompute(now time.Time) bool {
 	t.counted, t.waiting = t.newcomers.Allow(t.live, now)
 	ms := append([]partition.Member(nil), t.counted.Members()...)
@@ -125,28 +124,28 @@ func (t *Placement) recompute(now time.Time) bool {
 	return true
 }
 
-// Freeze stops the ranking from following the view: the swarm is done and its
-// peers are leaving.
+// Freeze stops updates of the ranking: the swarm is done and its peers are leaving.
 func (t *Placement) Freeze() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.frozen = true
 }
 
+// Frozen reports whether Freeze was called.
 func (t *Placement) Frozen() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.frozen
 }
 
-// Ranked are the members that should keep s, the owner first.
+// Ranked returns the members that should keep s, the owner first.
 func (t *Placement) Ranked(s partition.Slice) []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return append([]string(nil), t.table.Replicas(s)...)
 }
 
-// Ranks says whether owner and replicas, in any order, are those of ranked.
+// Ranks reports whether owner and replicas, in any order, are those that Ranked returns.
 func (t *Placement) Ranks(s partition.Slice, owner string, replicas []string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -160,14 +159,14 @@ func (t *Placement) Views() (live, effective partition.View) {
 	return t.live, t.effective
 }
 
-// NewcomersWaiting is how many live members do not count yet.
+// NewcomersWaiting returns the number of live members that are not counted yet.
 func (t *Placement) NewcomersWaiting() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.waiting
 }
 
-// Alive says whether id is a live member.
+// Alive reports whether id is a live member.
 func (t *Placement) Alive(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -175,7 +174,7 @@ func (t *Placement) Alive(id string) bool {
 	return ok
 }
 
-// Met says for how long id has been a live member at now.
+// Met returns for how long id has been a live member at now, and whether it is one.
 func (t *Placement) Met(id string, now time.Time) (time.Duration, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -183,7 +182,7 @@ func (t *Placement) Met(id string, now time.Time) (time.Duration, bool) {
 	return now.Sub(since), alive
 }
 
-// Vanished says whether id is absent.
+// Vanished reports whether id vanished and is still expected back.
 func (t *Placement) Vanished(id string) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -191,7 +190,7 @@ func (t *Placement) Vanished(id string) bool {
 	return gone
 }
 
-// Absent lists the members that vanished and are still expected back.
+// Absent returns the members that vanished and are still expected back.
 func (t *Placement) Absent() []Gone {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -204,7 +203,7 @@ func (t *Placement) Absent() []Gone {
 	return out
 }
 
-// Addrs are the members' last known addresses, to find the swarm again by.
+// Addrs returns the members' last known addresses, with which a peer can find the swarm again.
 func (t *Placement) Addrs() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -223,7 +222,7 @@ func (t *Placement) Addrs() []string {
 	return out
 }
 
-// memory is the part of a placement that survives a restart.
+// memory is the part of a Placement that survives a restart.
 type memory struct {
 	V       int                `json:"v"`
 	Members []partition.Member `json:"members"`
@@ -231,15 +230,15 @@ type memory struct {
 
 const memoryVersion = 2
 
-// Remember encodes who the members were: a restarted peer presumes them for
-// orphanAfter, so that the first of a restarted swarm does not take everything.
+// Remember encodes the members. A restarted peer expects them back for orphanAfter, so the first
+// peer of a restarted swarm does not take all slices.
 func (t *Placement) Remember() ([]byte, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return json.Marshal(memory{V: memoryVersion, Members: t.effective.Members()})
 }
 
-// Recall restores what Remember encoded; the members count as gone since now.
+// Recall restores what Remember encoded. The members count as gone since now.
 func (t *Placement) Recall(b []byte, now time.Time) error {
 	var m memory
 	if err := strictjson.Unmarshal(b, &m); err != nil {

@@ -31,7 +31,7 @@ func newTestPlacement(self string) *Placement {
 	return New(c.Slices(), c.Replicas, self, time.Minute, false)
 }
 
-// shares counts the slices that each member should own.
+// shares returns how many slices each member should own.
 func shares(t *Placement) map[string]int {
 	out := map[string]int{}
 	for _, s := range testCharter().Slices() {
@@ -89,7 +89,7 @@ func TestPlacementSurvivesARestart(t *testing.T) {
 	if err := again.Recall(b, t0.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	again.SetView(members("a"), t0.Add(time.Hour)) // the first of a restarted swarm
+	again.SetView(members("a"), t0.Add(time.Hour)) // the first peer of a restarted swarm
 	if d := cmp.Diff(shares(tr), shares(again)); d != "" {
 		t.Fatal(d)
 	}
@@ -104,8 +104,8 @@ func TestPlacementSurvivesARestart(t *testing.T) {
 	}
 }
 
-// A hundred new identities at once take over nothing at once: eight come to
-// count, the rest wait, and a swarm that has grown lets in as many as it is.
+// A hundred new identities take over nothing at once. Eight are counted and the rest wait. A larger
+// swarm counts as many new ones as it has members.
 func TestHundredNewIdentities(t *testing.T) {
 	tr := newTestPlacement("a")
 	tr.SetView(members("a", "b", "c"), t0)
@@ -128,7 +128,7 @@ func TestHundredNewIdentities(t *testing.T) {
 		t.Fatalf("%d count after half a minute", count())
 	}
 	tr.SetView(members("a", "b", "c"), now.Add(32*time.Second)) // they leave
-	if n := len(tr.Absent()); n != 19 {                         // who never counted is not missed
+	if n := len(tr.Absent()); n != 19 {                         // uncounted members are not missed
 		t.Fatalf("%d are missed", n)
 	}
 	late := New(testCharter().Slices(), 3, "d", time.Minute, true)

@@ -15,53 +15,53 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// What the store has under these names: of the ReplicaSet of each slice, of those that were not
-// believed, for a person to look at, and of who the members were.
+// Names of values in the store: the ReplicaSet of each slice, the ReplicaSets that Load rejected
+// (kept for a person to look at), and the members of the swarm.
 const (
 	MetaSets      = "keep/"
 	metaAside     = "aside/"
 	MetaPlacement = "territory"
 )
 
-// Agreement is who keeps and owns each slice as far as this peer knows it (package quorum), written
-// down before it is acted on, and what follows from it in the rest of the peer.
+// Agreement holds which peers keep and own each slice, as far as this peer knows (package quorum).
+// It writes each change to disk before the peer acts on it, and then informs the rest of the peer.
 //
-// It is a lock as well. It is held for writing while something is agreed and written down. It is
-// held for reading from the question whether this peer acts in a slice, or follows its owner, to
-// the end of the write that the answer allows. So no promise to another candidate falls between
-// the two. It comes before all other locks of this package, of replicate and of the store; who
-// holds it for reading must not take it again.
+// Agreement is also a lock. It is held for writing while something is agreed and written. It is
+// held for reading from the check that this peer acts in a slice, or follows its owner, to the end
+// of the write. So no promise to another candidate falls between the check and the write. This lock
+// comes before all other locks of this package, of replicate and of the store. A caller that holds
+// it for reading must not take it again.
 type Agreement struct {
 	o Options
 
 	deciding  sync.RWMutex
-	decisions sync.Mutex                            // of undecided alone; taken with deciding held, or without
-	undecided []*decision                           // wait for deciding
-	mine      map[partition.Slice]quorum.ReplicaSet // owned slices as the crawler knows them; under deciding
+	decisions sync.Mutex                            // protects undecided
+	undecided []*decision                           // steps that wait for deciding
+	mine      map[partition.Slice]quorum.ReplicaSet // owned, as the crawler knows; under deciding
 
-	heldBefore bool        // it kept slices when it was opened
-	informed   atomic.Bool // some member has told all ReplicaSets that it knows
+	heldBefore bool        // this peer kept slices when it was opened
+	informed   atomic.Bool // some member has sent all ReplicaSets that it knows
 	leaseKick  chan struct{}
-	doubts     chan struct{} // something was heard that is in doubt: it is asked about at once
+	doubts     chan struct{} // signals a new doubtful report to Tidier
 }
 
-// NewAgreement makes the Agreement of a peer that knows nothing of any slice; Open restores it.
+// NewAgreement returns the Agreement of a peer that knows nothing of any slice. Open restores it.
 func NewAgreement(o Options) *Agreement {
 	return &Agreement{o: o, mine: map[partition.Slice]quorum.ReplicaSet{}, leaseKick: make(chan struct{}, 1),
 		doubts: make(chan struct{}, 1)}
 }
 
-// RLock holds the agreement as it is, until RUnlock.
+// RLock keeps the agreement unchanged until RUnlock.
 func (a *Agreement) RLock() { a.deciding.RLock() }
 
-// RUnlock gives back what RLock took.
+// RUnlock releases the lock that RLock took.
 func (a *Agreement) RUnlock() { a.deciding.RUnlock() }
 
-// HeldBefore says whether this peer kept slices when it was opened.
+// HeldBefore reports whether this peer kept slices when it was opened.
 func (a *Agreement) HeldBefore() bool { return a.heldBefore }
 
-// Load restores what was agreed about the slices into m. Rows that are not believed are given to
-// aside, under the name that they are put aside under.
+// Load restores into m what was agreed about the slices. Load passes each rejected row to aside,
+// with the name under which the row is to be put aside.
 func Load(s *db.Store, m *quorum.Machine, aside func(sl partition.Slice, why *quorum.AsideError, name string,
 	row []byte)) error {
 	err := s.Metas(MetaSets, func(name string, v []byte) error {
@@ -83,10 +83,10 @@ func Load(s *db.Store, m *quorum.Machine, aside func(sl partition.Slice, why *qu
 	return nil
 }
 
-// Open restores what was agreed about the slices. Rows of slices that no
-// whole copy is here of, of whichever fork, are the beginning of a copy that was never finished:
-// all of them are elsewhere, and they are dropped. In a store restored from a
-// backup, which is not marked yet, all rows are those of forks: then forks is true.
+// Open restores what was agreed about the slices. Rows of a slice without a whole copy of any fork
+// are the start of a copy that never finished. The whole slice is on other peers, so Open drops
+// these rows. In a store restored from a backup and not marked yet, all rows belong to forks: then
+// forks is true, and the slice is marked as diverged.
 func (a *Agreement) Open(forks bool) error {
 	asides := map[string][]byte{}
 	err := Load(a.o.Store, a.o.Quorum, func(s partition.Slice, aside *quorum.AsideError, name string, v []byte) {
@@ -135,24 +135,23 @@ func (a *Agreement) Open(forks bool) error {
 	}
 	a.o.Store.Log.Fence(true, foreign...)
 	a.o.Rest.Keep(slices.Collect(maps.Keys(a.mine)))
-	return a.Decide(func() {}) // cut what an owner has to cut
+	return a.Decide(func() {}) // cut the logs that an owner has to cut
 }
 
-// decision is a step of the agreement that is to be taken.
+// decision is one step of the agreement that waits to be taken.
 type decision struct {
 	step func()
-	done bool // taken and, unless err says otherwise, written down; under deciding
+	done bool // the step is taken and, if err is nil, written; guarded by deciding
 	err  error
 }
 
-// slowDecision is how long a step of the agreement may take before the log says so:
-// leases and ballots wait behind it.
+// slowDecision is how long a step may take before the log mentions it. Leases and ballots wait
+// behind it.
 const slowDecision = 200 * time.Millisecond
 
-// Decide makes one step of the agreement and its write one (package quorum).
-// Steps that come while another is written down are taken together and written
-// down with one sync, by the first of them: when a peer dies, hundreds come at
-// once.
+// Decide runs one step of the agreement and writes its result as one unit (package quorum). Steps
+// that arrive while another one is being written are run together by the first of them and written
+// with one sync. When a peer dies, hundreds of steps arrive at once.
 func (a *Agreement) Decide(step func()) error {
 	d := &decision{step: step}
 	a.decisions.Lock()
@@ -182,8 +181,8 @@ func (a *Agreement) Decide(step func()) error {
 	return err
 }
 
-// record writes down what steps changed and draws the consequences, until
-// nothing changes any more. a.deciding is held.
+// record writes what the steps changed and applies the consequences, until nothing changes any
+// more. a.deciding is held.
 func (a *Agreement) record() error {
 	var gained, lost []partition.Slice
 	anew := map[partition.Slice]bool{}
@@ -209,18 +208,17 @@ func (a *Agreement) record() error {
 			}
 			switch has := c.Owner == a.o.Self; {
 			case had && !has:
-				// From here on nothing is written to the slice but what its owner
-				// replicates: its log is another's.
+				// From here on only rows that the new owner replicates are written to the slice.
 				a.o.Store.Log.Fence(true, s)
 				delete(a.mine, s)
 				lost = append(lost, s)
 			case has && !(had && was.SameFork(c) && was.Gen+1 == c.Gen):
-				lost, gained = append(lost, s), append(gained, s) // its pace starts anew
+				lost, gained = append(lost, s), append(gained, s) // the crawler starts it again
 				a.mine[s], anew[s] = c, true
 			case has:
 				a.mine[s] = c
 			}
-			// Only an owner writes a log; a replica's is the owner's.
+			// Only the owner writes a log. A replica's log is a copy of the owner's.
 			a.o.Store.Log.SetLogged(c.Owner == a.o.Self && (len(c.Replicas) > 1 || a.o.Replicator.HasLearners(s)), s)
 			a.o.Replicator.Changed(s)
 		}
@@ -233,7 +231,7 @@ func (a *Agreement) record() error {
 				}
 			}
 			a.o.Quorum.Copied(s)
-			a.o.Replicator.Logged(s) // it was passed over as long as this peer had no whole copy
+			a.o.Replicator.Logged(s) // Logged skipped it while this peer had no whole copy
 		}
 		if len(rows) == 0 && len(uncut) == 0 {
 			break
@@ -253,7 +251,7 @@ func (a *Agreement) record() error {
 	return nil
 }
 
-// Recrawl tells the crawler and the forwarder of all slices that are owned. It is called when they are made.
+// Recrawl tells the crawler and the forwarder about all owned slices. It is called once they exist.
 func (a *Agreement) Recrawl() {
 	a.deciding.Lock()
 	defer a.deciding.Unlock()
@@ -266,7 +264,7 @@ func (a *Agreement) recrawl(lost, gained []partition.Slice) {
 	a.KickLeases()
 }
 
-// ownedNow are the slices whose frontier this peer works. a.deciding is held.
+// ownedNow returns the owned slices whose frontier this peer works on. a.deciding is held.
 func (a *Agreement) ownedNow() []partition.Slice {
 	out := make([]partition.Slice, 0, len(a.mine))
 	for s := range a.mine {
@@ -277,23 +275,24 @@ func (a *Agreement) ownedNow() []partition.Slice {
 	return out
 }
 
-// Ours says whether this peer owns s, acting or not.
+// Ours reports whether this peer owns s, whether it acts there or not.
 func (a *Agreement) Ours(s partition.Slice) bool { return a.o.Quorum.Owner(s) == a.o.Self }
 
-// Acts says whether links of s may be acknowledged here now, fetches whether a
-// fetch may begin in it.
+// Acts reports whether this peer may acknowledge links of s now.
 func (a *Agreement) Acts(s partition.Slice) bool { return a.o.Quorum.Acts(s, time.Now()) }
+
+// Fetches reports whether a fetch may start in s now.
 func (a *Agreement) Fetches(s partition.Slice) bool {
 	return a.o.Quorum.Fetches(s, time.Now()) && a.o.Replicator.Current(s)
 }
 
-// AwaitAdmissions waits for those that began while a slice was still acted in.
+// AwaitAdmissions waits for admissions that started while this peer still acted in a slice.
 func (a *Agreement) AwaitAdmissions() {
 	a.deciding.Lock()
 	defer a.deciding.Unlock()
 }
 
-// Hear takes the word of a peer about slices, as far as it counts (package quorum).
+// Hear applies the reports of peer from about slices, as far as they count (package quorum).
 func (a *Agreement) Hear(from string, words []quorum.SliceReplicas) error {
 	if len(words) == 0 {
 		return nil
@@ -311,8 +310,8 @@ func (a *Agreement) Hear(from string, words []quorum.SliceReplicas) error {
 	return nil
 }
 
-// KickLeases has the leases that lack something asked for at once: there are
-// slices to lease that were not there a moment ago, or peers to lease from.
+// KickLeases requests missing leases at once. It is called when slices to lease, or peers that
+// grant leases, have just been added.
 func (a *Agreement) KickLeases() {
 	select {
 	case a.leaseKick <- struct{}{}:

@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Steps of the agreement that come while another is written down are all taken
-// before any of them is written, and none returns before it is.
+// Steps of the agreement that arrive while another one is being written are all run before any of
+// them is written. None returns before it is written.
 func TestStepsAreWrittenTogether(t *testing.T) {
 	n := newRig(t, swarm())
 	const steps = 8
@@ -23,9 +23,9 @@ func TestStepsAreWrittenTogether(t *testing.T) {
 		}
 		return err == nil
 	}
-	n.agreement.RLock() // something is written down
+	n.agreement.RLock() // simulates a write under way
 	var all sync.WaitGroup
-	taken := 0 // under deciding
+	taken := 0 // guarded by deciding
 	for i := range steps {
 		s := n.o.Slices[i]
 		next := n.o.Quorum.ReplicaSet(s).Next("other", []string{"other"}, 0)

@@ -10,8 +10,9 @@ import (
 	"github.com/echo-node/echo-node/node/replica/quorum"
 )
 
-// TestAttackAnswerOfAnotherSlice: a peer is asked about a slice and answers with the ReplicaSet of another slice, which
-// it does not keep. The answer is ignored. It would count if it were about the slice that was asked for.
+// TestAttackAnswerOfAnotherSlice: a peer is asked about one slice and answers with the ReplicaSet
+// of another slice, which it does not keep. The response is ignored. It would count if it were
+// about the requested slice.
 func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	evil := "evil"
 	n := newRig(t, swarm())

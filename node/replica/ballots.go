@@ -14,24 +14,25 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-const pollGrace = 500 * time.Millisecond // for the slower ones, once one slice has its majority
+// pollGrace is how long poll waits for slower replicas once one slice has its majority.
+const pollGrace = 500 * time.Millisecond
 
-// Elections has who keeps and owns a slice agreed: it takes part in ballots, campaigns for slices
-// whose owner is gone, and keeps the leases of those owned here.
+// Elections makes the replicas agree on which peers keep and own a slice. It takes part in ballots,
+// campaigns for slices whose owner is gone, and renews the leases of owned slices.
 type Elections struct {
 	o         Options
 	agreement *Agreement
 	telling   sync.WaitGroup
 }
 
-// NewElections makes the Elections of a peer.
+// NewElections returns the Elections of a peer.
 func NewElections(o Options, a *Agreement) *Elections { return &Elections{o: o, agreement: a} }
 
-// Wait waits until everybody was told what was decided.
+// Wait waits until all peers have been sent what was decided.
 func (e *Elections) Wait() { e.telling.Wait() }
 
-// RunProposals finishes what was proposed and not decided, also when the swarm is
-// done: until then nobody acts in those slices.
+// RunProposals finishes proposals that are not decided yet, even after the swarm is done. Until a
+// proposal is decided, no peer acts in its slice.
 func (e *Elections) RunProposals(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
@@ -47,7 +48,7 @@ func (e *Elections) RunProposals(ctx context.Context) error {
 	}
 }
 
-// accept has proposals accepted, by this peer first, and tells what was decided.
+// accept asks the replicas to accept proposals, this peer first, and sends out what was decided.
 func (e *Elections) accept(ctx context.Context, all []quorum.Proposal) error {
 	if len(all) == 0 {
 		return nil
@@ -82,8 +83,8 @@ func (e *Elections) accept(ctx context.Context, all []quorum.Proposal) error {
 	return e.decided(ctx, decided)
 }
 
-// decided learns what was decided and tells everybody; who does not hear it
-// hears of it by asking.
+// decided learns what was decided and sends it to all members. A member that misses the message
+// learns it when it asks.
 func (e *Elections) decided(ctx context.Context, all []quorum.SliceReplicas) error {
 	if len(all) == 0 {
 		return nil
@@ -105,17 +106,17 @@ func (e *Elections) decided(ctx context.Context, all []quorum.SliceReplicas) err
 	return nil
 }
 
-// tell sends ReplicaSets to a peer, which may or may not hear them.
+// tell sends ReplicaSets to a peer. A failure is only logged.
 func (e *Elections) tell(ctx context.Context, peer string, all []quorum.SliceReplicas) {
 	if err := message.Tell(ctx, e.o.Peers, peer, all); err != nil {
 		e.o.Logger.Debug("telling configs", "peer", peer, "err", err)
 	}
 }
 
-// poll sends ballots to the other replicas of each and gives what they promise
-// to take, one at a time. It waits for the live ones until all ballots have what
-// they need, as has says, and no longer than pollGrace once one of them has:
-// who does not answer keeps nobody waiting. Newer ReplicaSets that they tell are heard.
+// poll sends ballots to the other replicas of each slice and passes each promise to take, one at a
+// time. It waits for the live replicas until has is true for every ballot. Once has is true for one
+// ballot, poll waits at most pollGrace more, so a silent replica delays nobody. It applies newer
+// ReplicaSets that the responses contain.
 func (e *Elections) poll(ctx context.Context, all []quorum.Proposal, accept bool, take func(a quorum.Promise),
 	has func(quorum.Proposal) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, message.BallotTimeout)
@@ -196,6 +197,7 @@ func (e *Elections) poll(ctx context.Context, all []quorum.Proposal, accept bool
 	return nil
 }
 
+// askBallots sends one page of ballots to a replica and returns one promise per ballot.
 func (e *Elections) askBallots(ctx context.Context, replica string, ps []quorum.Proposal,
 	accept bool) ([]quorum.Promise, error) {
 	req := &wire.Ballots{Accept: accept}
@@ -232,8 +234,8 @@ func (e *Elections) askBallots(ctx context.Context, replica string, ps []quorum.
 	return out, nil
 }
 
-// ServeBallots is a replica's side. Nobody speaks for another: a ballot is the
-// sender's own, or an unfinished one of the owner's.
+// ServeBallots is the replica's side of a ballot. A peer cannot vote for another peer: the ballot
+// must be the sender's own, or an unfinished one of the owner.
 func (e *Elections) ServeBallots(from string, b *wire.Ballots) (*wire.BallotsAnswer, error) {
 	out := &wire.BallotsAnswer{}
 	var answers []quorum.Promise

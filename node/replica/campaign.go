@@ -17,17 +17,17 @@ import (
 
 const (
 	campaignEvery   = 250 * time.Millisecond
-	campaignBackoff = 2 * time.Second // the longest after one that failed, and up to as much again
-	// the replicas of a dead owner try one after the other; an owner lets who has a promise try as long
+	campaignBackoff = 2 * time.Second // the longest delay after a failure; up to as much is added
+	// One step of delay for each replica of a dead owner, so that they try one after the other. An
+	// owner waits as long for a candidate that has a promise.
 	campaignRank  = time.Second
-	campaignAlive = 10 * time.Second // patience with an owner that lives and does not renew
-	campaignEmpty = 2 * time.Second  // more patience where nothing was ever written, so that no site waits
-	emptyAtOnce   = 256              // slices of that kind in one campaign
+	campaignAlive = 10 * time.Second // patience with a live owner that does not renew
+	campaignEmpty = 2 * time.Second  // extra delay for empty slices: no site waits there
+	emptyAtOnce   = 256              // the most empty slices in one campaign
 )
 
-// RunCampaigns finds new owners for slices whose owner is gone, and adopts
-// orphans. Campaigns run beside each other: one that waits for somebody who does
-// not answer keeps no other slice waiting.
+// RunCampaigns finds new owners for slices whose owner is gone, and adopts orphans. Campaigns run
+// concurrently: a campaign that waits for a silent peer delays no other slice.
 func (e *Elections) RunCampaigns(ctx context.Context) error {
 	tick := time.NewTicker(campaignEvery)
 	defer tick.Stop()
@@ -66,14 +66,14 @@ func (e *Elections) RunCampaigns(ctx context.Context) error {
 	}
 }
 
-// campaigns are those that run, and when a slice may have the next one.
+// campaigns holds the running campaigns and when each slice may have its next one.
 type campaigns struct {
 	mu      sync.Mutex
 	after   retries
 	running map[partition.Slice]bool
 }
 
-// free are those of lost for which a campaign may begin at now.
+// free returns the slices of lost for which a campaign may start at now.
 func (c *campaigns) free(lost []partition.Slice, now time.Time) []partition.Slice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *campaigns) free(lost []partition.Slice, now time.Time) []partition.Slic
 	return slices.DeleteFunc(lost, func(s partition.Slice) bool { return c.running[s] || now.Before(c.after[s].at) })
 }
 
-// begin says for which slices a campaign begins: all that are in use; else, when
-// none runs, some of the empty ones.
+// begin returns the slices for which a campaign starts: all slices in use. If there are none and no
+// campaign runs, it returns some of the empty ones.
 func (c *campaigns) begin(used, empty []partition.Slice) []partition.Slice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *campaigns) begin(used, empty []partition.Slice) []partition.Slice {
 	return used
 }
 
-// end takes note of a campaign that has ended at now; see tried.
+// end records that a campaign ended at now. See tried.
 func (c *campaigns) end(all []partition.Slice, leased map[partition.Slice]time.Duration, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,18 +105,18 @@ func (c *campaigns) end(all []partition.Slice, leased map[partition.Slice]time.D
 	c.after.tried(all, leased, now)
 }
 
-// retries are when this peer may campaign for a slice again.
+// retries says when this peer may campaign for a slice again.
 type retries map[partition.Slice]retry
 
+// retry says when the next campaign for a slice may start.
 type retry struct {
 	at   time.Time
-	wait time.Duration // the last one
+	wait time.Duration // the last delay
 }
 
-// tried takes note of campaigns that failed, or not, at now, and of how long the replicas
-// that refused because of a lease said that it would last: after that they may
-// agree. Who met a rival, or nobody, waits longer each time, and by chance, so
-// that two do not outbid each other for long.
+// tried records campaigns that ended at now. leased says how long the leases last because of which
+// replicas refused; after that time they may agree. A candidate that met a rival, or no replica,
+// waits longer each time, plus a random delay. So two candidates do not outbid each other for long.
 func (r retries) tried(all []partition.Slice, leased map[partition.Slice]time.Duration, now time.Time) {
 	for _, s := range all {
 		wait := min(max(2*r[s].wait, campaignEvery), campaignBackoff)
@@ -128,7 +128,7 @@ func (r retries) tried(all []partition.Slice, leased map[partition.Slice]time.Du
 	}
 }
 
-// forget drops those long past.
+// forget drops entries that are long past.
 func (r retries) forget(now time.Time) {
 	for s, one := range r {
 		if now.Sub(one.at) > campaignAlive {
@@ -137,12 +137,12 @@ func (r retries) forget(now time.Time) {
 	}
 }
 
-// patience is how long a lease must have run out before this peer campaigns:
-// the replicas take turns, so that they do not outbid each other. An owner that
-// a replica refuses, having promised to another while this one was away, lets
-// that other have its turn and no more. Where no majority can be asked nobody
-// can be elected; and who has just come into view, an owner or the replicas of
-// this peer's own slices after a cut, is let renew the lease first.
+// patience returns how long a lease must have run out before this peer campaigns. The replicas take
+// turns, so that they do not outbid each other. An owner may be refused by a replica that promised
+// to another candidate while the owner was away (spurned). The owner then gives that candidate one
+// turn and no more. If no majority can be asked, nobody can be elected. An owner, or the replicas
+// of this peer's own slices, may have just come back into view after a network cut: then the owner
+// first gets time to renew the lease.
 func (e *Elections) patience(s partition.Slice, c quorum.ReplicaSet, spurned bool) time.Duration {
 	const never = time.Duration(math.MaxInt64)
 	now := time.Now()
@@ -184,9 +184,8 @@ func (e *Elections) patience(s partition.Slice, c quorum.ReplicaSet, spurned boo
 	return wait
 }
 
-// campaign tries to become the owner of slices. leased are those of them that
-// replicas refused because of a lease, and how much longer the longest lasts. The
-// error is the store's alone.
+// campaign tries to become the owner of slices. leased are the slices that replicas refused because
+// of a lease, with the remaining time of the longest one. The error comes from the store alone.
 func (e *Elections) campaign(ctx context.Context, ss []partition.Slice) (leased map[partition.Slice]time.Duration,
 	err error) {
 	if len(ss) == 0 {
@@ -222,8 +221,8 @@ func (e *Elections) campaign(ctx context.Context, ss []partition.Slice) (leased 
 		return nil, err
 	}
 	e.logPromises(ballots, promises)
-	// This peer's own promise comes last, when it makes the majority: given for
-	// nothing, it would hold up an owner that comes back, or never was away.
+	// This peer's own promise comes last, and only if it makes the majority. A promise without
+	// effect would delay an owner that comes back, or that never was away.
 	ballots = slices.DeleteFunc(ballots, func(p quorum.Proposal) bool { return granted[p.Slice]+1 < p.Base.Quorum() })
 	err = e.agreement.Decide(func() {
 		for _, p := range ballots {
@@ -242,8 +241,8 @@ func (e *Elections) campaign(ctx context.Context, ss []partition.Slice) (leased 
 	return leased, e.accept(ctx, chosen)
 }
 
-// logPromises says what came of a campaign in slices that are in use: from it one
-// sees afterwards why a site waited.
+// logPromises logs the result of a campaign for slices in use, so that an operator can see later
+// why a site waited.
 func (e *Elections) logPromises(ballots []quorum.Proposal, promises map[partition.Slice][]quorum.Promise) {
 	if !e.o.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		return
@@ -258,12 +257,12 @@ func (e *Elections) logPromises(ballots []quorum.Proposal, promises map[partitio
 	}
 }
 
-// meetings are when each replica was last a member here. One that was never met
-// counts as met when it was first heard of: a peer that has just come knows
-// nothing of how long others have been away.
+// meetings says when each replica was last a member in this peer's view. A replica that was never
+// met counts as met when its name first appeared: a new peer does not know how long others have
+// been away.
 type meetings map[string]time.Time
 
-// gone says whether replica has not been met for so long.
+// gone reports whether replica has not been met for at least long.
 func (m meetings) gone(replica string, alive bool, now time.Time, long time.Duration) bool {
 	if last, known := m[replica]; alive || !known {
 		m[replica] = now
@@ -273,9 +272,9 @@ func (m meetings) gone(replica string, alive bool, now time.Time, long time.Dura
 	return false
 }
 
-// adoptOrphans takes slices whose replicas' majority has been gone for longer
-// than --orphan-after. Of those left the first in the ranking takes one; when
-// none is left, the first that should keep it.
+// adoptOrphans takes slices when a majority of their replicas has been gone for longer than
+// --orphan-after. The first live replica takes the slice. If no replica is left, the first live
+// peer in the ranking takes it.
 func (e *Elections) adoptOrphans(now time.Time, met meetings) error {
 	live, _ := e.o.Placement.Views()
 	gone, founderGone := map[string]bool{}, false
@@ -294,7 +293,7 @@ func (e *Elections) adoptOrphans(now time.Time, met meetings) error {
 	if !e.mayAdopt(now) {
 		return nil
 	}
-	// Others are said to keep it: a peer that never did gives them as long again to say so.
+	// If other peers are reported to keep the slice, a peer that never kept it waits twice as long.
 	recent := func(k string) bool { return now.Sub(met[k]) < 2*e.o.OrphanAfter }
 	orphans := map[partition.Slice]quorum.ReplicaSet{}
 	for _, s := range e.o.Slices {
@@ -333,12 +332,11 @@ func (e *Elections) adoptOrphans(now time.Time, met meetings) error {
 	})
 }
 
-// founderFor is how long who knows nothing but that the founder had all slices
-// waits for the founder's word, before the words of those count who are said to
-// keep them.
+// founderFor applies to a peer that knows only that the founder had all slices. It waits this long
+// for the founder's report before it believes the peers that are said to keep the slices.
 const founderFor = 3 * time.Second
 
-// confirm takes what was heard of slices whose known replicas are all gone.
+// confirm accepts reports about slices whose known replicas are all gone.
 func (e *Elections) confirm(now time.Time, gone map[string]bool, founderGone bool) error {
 	if !e.o.Quorum.InDoubt() {
 		return nil
@@ -358,8 +356,7 @@ func (e *Elections) confirm(now time.Time, gone map[string]bool, founderGone boo
 	return err
 }
 
-// mayAdopt keeps a peer that has not met its swarm from taking the whole space
-// for its own.
+// mayAdopt stops a peer that has not met its swarm from taking all slices for itself.
 func (e *Elections) mayAdopt(now time.Time) bool {
 	live, effective := e.o.Placement.Views()
 	if len(live.Members()) > 1 {

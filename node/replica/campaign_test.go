@@ -10,8 +10,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Where nothing was ever written no site waits for an owner: who campaigns there
-// leaves those first in which something was.
+// No site waits in slices that were never written to. So a peer campaigns first for slices that
+// have rows, and waits longer for empty ones.
 func TestEmptySlicesCanWait(t *testing.T) {
 	n := newRig(t, swarm())
 	k := mustKey(t, "http://127.99.0.1:9009/")
@@ -41,8 +41,8 @@ func TestEmptySlicesCanWait(t *testing.T) {
 	}
 }
 
-// Who is told of a lease comes back when that has run out; who met a rival waits
-// longer each time, to a limit, and never as long as another by rule.
+// A candidate that is refused because of a lease tries again when the lease has run out. A
+// candidate that met a rival waits longer each time, up to a limit, plus a random time.
 func TestRetries(t *testing.T) {
 	r, now := retries{}, time.Now()
 	const leased, rival = partition.Slice(1), partition.Slice(2)
@@ -71,8 +71,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Campaigns run beside each other, each slice in one at a time; empty slices are
-// campaigned for when nothing else is.
+// Campaigns run concurrently, each slice in one at a time. Campaigns for empty slices start only
+// when no other campaign runs.
 func TestCampaignsBesideEachOther(t *testing.T) {
 	c := &campaigns{after: retries{}, running: map[partition.Slice]bool{}}
 	now := time.Now()

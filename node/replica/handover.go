@@ -11,50 +11,51 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Hand-over of slices (I4, I5, I7): the owner drives.
+// Hand-over of slices (I4, I5, I7). The owner drives it:
 //
-// When the ranking of members says that others should keep a slice, its owner
-// replicates them a copy and the log behind it, while it goes on serving. When they
-// have caught up it rests the slice (no new fetch begins), waits for the fetches
-// under way, seals it (nothing is acknowledged), waits until its new replicas
-// have the last of the log, and has the next ReplicaSet accepted. The new owner acts
-// as soon as the replicas lease the slice to it, and waits out the delay of each
-// site.
+//  1. The ranking of members says that other peers should keep the slice. The owner sends them a
+//     copy and the log after it, and goes on serving.
+//  2. When they have caught up, the owner rests the slice: no new fetch starts. It waits for the
+//     fetches under way.
+//  3. It seals the slice: nothing is acknowledged. It waits until the new replicas have the end of
+//     the log.
+//  4. It proposes the next ReplicaSet, and the replicas accept it. The new owner acts as soon as
+//     the replicas lease the slice to it. It first waits out the delay of each site.
 //
-// A crash at any point leaves the old ReplicaSet in force, or an accepted proposal
-// that is finished by whoever comes next.
+// A crash at any point leaves the old ReplicaSet in force, or leaves an accepted proposal that the
+// next candidate finishes.
 const (
 	planEvery  = 250 * time.Millisecond
-	planSlices = 2048             // handed over at once
-	restLimit  = 20 * time.Second // for the fetches under way
-	sealLimit  = 3 * time.Second  // for the last of the log
-	// ownerStays is how long a slice that came stays with its owner, when it is in use:
-	// each change of owner costs its sites their delay, and who has just taken it
-	// from a dead one is seldom the first of the ranking.
+	planSlices = 2048             // the most slices handed over at once
+	restLimit  = 20 * time.Second // how long to wait for the fetches under way
+	sealLimit  = 3 * time.Second  // how long to wait for the end of the log
+	// ownerStays is how long a slice in use stays with its new owner. Each change of owner costs
+	// its sites their delay. A peer that took the slice from a dead owner is seldom the first of
+	// the ranking.
 	ownerStays = 3 * time.Second
 )
 
-// Handover has the slices owned here kept by whom the Placement says.
+// Handover moves the slices owned here to the peers that the Placement names.
 type Handover struct {
 	o         Options
 	agreement *Agreement
 	elections *Elections
 
 	viewChanged chan struct{}
-	resting     map[partition.Slice]time.Time // Run's alone: since when nothing new is fetched there
-	moving      atomic.Int64                  // owned slices that others should keep
+	resting     map[partition.Slice]time.Time // only for Run: since when no fetch starts there
+	moving      atomic.Int64                  // owned slices that other peers should keep
 	leaving     atomic.Bool
 }
 
-// NewHandover makes a Handover.
+// NewHandover returns the Handover of a peer.
 func NewHandover(o Options, a *Agreement, e *Elections) *Handover {
 	return &Handover{o: o, agreement: a, elections: e, viewChanged: make(chan struct{}, 1)}
 }
 
-// Moving is how many slices owned here others should keep.
+// Moving returns the number of slices owned here that other peers should keep.
 func (h *Handover) Moving() int { return int(h.moving.Load()) }
 
-// ViewChanged acts on a new effective view of the Placement: it is written down, and links and slices go by it.
+// ViewChanged stores the new effective view of the Placement. Links and slices then follow it.
 func (h *Handover) ViewChanged() error {
 	b, err := h.o.Placement.Remember()
 	if err == nil {
@@ -71,14 +72,14 @@ func (h *Handover) ViewChanged() error {
 	return nil
 }
 
-// move is one slice's next ReplicaSet as its owner wants it.
+// move is the next ReplicaSet that the owner wants for one slice.
 type move struct {
 	slice    partition.Slice
 	owner    string
 	replicas []string
 }
 
-// Run has the slices kept by whom the ranking says.
+// Run hands slices over until their replicas and owners follow the ranking.
 func (h *Handover) Run(ctx context.Context) error {
 	tick := time.NewTicker(planEvery)
 	defer tick.Stop()
@@ -100,11 +101,10 @@ func (h *Handover) Run(ctx context.Context) error {
 	}
 }
 
-// plan compares who keeps each owned slice with who should. It has those taught
-// who are about to keep, and answers what can be moved now. It runs four times a
-// second over thousands of slices, nearly all of which are kept as they should:
-// they cost one comparison. Once the swarm is done nothing is to move any more,
-// whatever was about to.
+// plan compares the replicas of each owned slice with the ranking. It starts copies to peers that
+// are about to become replicas, and returns the moves that are possible now. It runs four times a
+// second over thousands of slices. Nearly all of them are placed right and cost one comparison.
+// Once the swarm is done, plan moves nothing more.
 func (h *Handover) plan(now time.Time) []move {
 	if h.o.Placement.Frozen() {
 		h.moving.Store(0)
@@ -148,9 +148,9 @@ func (h *Handover) plan(now time.Time) []move {
 	return out
 }
 
-// wish is the ReplicaSet that follows from want, as far as the peers of it have a
-// whole copy; learning says that some need one first. A peer that vanished keeps
-// its place among the replicas while it is expected back, and is not given one.
+// wish returns the ReplicaSet that follows from want, limited to peers that have a whole copy.
+// learning reports whether some peers need a copy first. A replica that vanished keeps its place
+// while it is expected back, but a vanished peer is not given a new place.
 func (h *Handover) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (m move, learning bool) {
 	m = move{slice: s, owner: c.Owner}
 	live := 0
@@ -163,10 +163,10 @@ func (h *Handover) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (
 			learning = true
 		case c.Has(id):
 			m.replicas = append(m.replicas, id)
-			learning = learning || h.o.Placement.Alive(id) // sealed, the slice would wait for it in vain
+			learning = learning || h.o.Placement.Alive(id) // a seal would wait for it in vain
 		}
 	}
-	if len(m.replicas) > h.o.Charter.Replicas { // leaving: this peer came on top
+	if len(m.replicas) > h.o.Charter.Replicas { // leaving: this peer was added to the list
 		m.replicas = m.replicas[:h.o.Charter.Replicas]
 	}
 	for _, id := range m.replicas {
@@ -178,28 +178,29 @@ func (h *Handover) wish(s partition.Slice, c quorum.ReplicaSet, want []string) (
 	if live < len(m.replicas)/2+1 || len(m.replicas) == 0 {
 		return move{slice: s, owner: c.Owner, replicas: c.Replicas}, learning
 	}
-	// Two replicas cannot do without each other: who leaves one of two leaves it
-	// to the other alone.
+	// One of two replicas cannot work without the other. So when one of two leaves, the other
+	// becomes the only replica.
 	if h.leaving.Load() && m.owner != h.o.Self && len(m.replicas) == 2 {
 		m.replicas = []string{m.owner}
 	}
 	return m, learning
 }
 
-// caughtUp says whether id has s but for what is on its way.
+// caughtUp reports whether id has s, except for at most near log positions.
 func (h *Handover) caughtUp(s partition.Slice, id string) bool {
 	const near = 64
 	head, ok := h.o.Replicator.At(s, id)
 	return ok && head+near >= h.o.Store.Log.LogHead(s)
 }
 
+// sameSet reports whether a and b have the same elements. Neither has an element twice.
 func sameSet(a, b []string) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(x string) bool { return !slices.Contains(b, x) })
 }
 
-// handOver makes moves.
+// handOver carries out moves.
 func (h *Handover) handOver(ctx context.Context, moves []move) error {
-	ready := h.rest(moves) // with no moves, what rested goes on
+	ready := h.rest(moves) // without moves, it wakes the slices that rested
 	var used, empty []move
 	for _, m := range ready {
 		if h.o.Store.Log.LogHead(m.slice) > 0 {
@@ -211,7 +212,7 @@ func (h *Handover) handOver(ctx context.Context, moves []move) error {
 	return errors.Join(h.giveAway(ctx, used), h.giveAway(ctx, empty))
 }
 
-// giveAway makes moves of slices that are at rest.
+// giveAway carries out moves of slices that are at rest.
 func (h *Handover) giveAway(ctx context.Context, ready []move) error {
 	if len(ready) == 0 {
 		return nil
@@ -219,7 +220,7 @@ func (h *Handover) giveAway(ctx context.Context, ready []move) error {
 	for _, m := range ready {
 		h.o.Quorum.Seal(m.slice)
 	}
-	h.agreement.AwaitAdmissions() // those that began before are in the log now
+	h.agreement.AwaitAdmissions() // admissions that started before are in the log now
 	ready = h.awaitReplicas(ctx, ready)
 	var proposals []quorum.Proposal
 	err := h.agreement.Decide(func() {
@@ -238,8 +239,8 @@ func (h *Handover) giveAway(ctx context.Context, ready []move) error {
 	return h.elections.accept(ctx, proposals)
 }
 
-// rest stops fetching in the slices that get another owner and answers those in
-// which no fetch is under way. What does not come to rest in time goes on.
+// rest stops fetching in the slices that get another owner. It returns the moves whose slices have
+// no fetch under way, or have rested for restLimit. A move that keeps this owner needs no rest.
 func (h *Handover) rest(moves []move) (ready []move) {
 	now := time.Now()
 	resting := map[partition.Slice]time.Time{}
@@ -267,8 +268,8 @@ func (h *Handover) rest(moves []move) (ready []move) {
 	return ready
 }
 
-// awaitReplicas waits until the live ones of each move's replicas have the whole
-// log, and wakes those slices of which they do not.
+// awaitReplicas waits until the live replicas of each move have the whole log. After sealLimit it
+// wakes the slices whose replicas do not, and returns the other moves.
 func (h *Handover) awaitReplicas(ctx context.Context, moves []move) (ready []move) {
 	ctx, cancel := context.WithTimeout(ctx, sealLimit)
 	defer cancel()
@@ -306,9 +307,8 @@ func (h *Handover) awaitReplicas(ctx context.Context, moves []move) (ready []mov
 	}
 }
 
-// Leave gives this peer's slices to the other replicas, so that it can stop
-// without the crawl stopping anywhere; until ctx ends. It answers how many it
-// could not give away.
+// Leave gives this peer's slices to the other replicas, so that it can stop without stopping the
+// crawl anywhere. It works until ctx ends and returns how many slices are left.
 func (h *Handover) Leave(ctx context.Context) int {
 	live, _ := h.o.Placement.Views()
 	if len(live.Members()) < 2 {

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Who has just come by a slice that is in use keeps it for a while, whoever should
-// have it: each change of owner costs its sites their delay.
+// A new owner of a slice in use keeps it for a while, even if another peer should own it. Each
+// change of owner costs its sites their delay.
 func TestSettledBeforeGivenAway(t *testing.T) {
 	n := newRig(t, swarm())
 	k := mustKey(t, "http://127.99.0.1:9009/")
@@ -25,7 +25,7 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := ""
-	for i := 0; other == ""; i++ { // one that should own s
+	for i := 0; other == ""; i++ { // find a peer that should own s
 		id, place := fmt.Sprint("peer", i), placement.New([]partition.Slice{s}, 3, n.o.Self, time.Minute, false)
 		both := []partition.Member{{ID: n.o.Self, Capacity: 1}, {ID: id, Capacity: 1}}
 		place.SetView(partition.NewView(both), time.Now())
@@ -72,8 +72,8 @@ func TestSettledBeforeGivenAway(t *testing.T) {
 	}
 }
 
-// When the swarm is found idle nothing is to move any more, though a slice was about
-// to: nobody waits for that, and what rested for it goes on.
+// When the swarm is done, nothing moves any more, even if a move was planned. No part waits for the
+// move, and a slice that rested goes on.
 func TestNothingMovesWhenDone(t *testing.T) {
 	n := newRig(t, swarm())
 	n.enter(n.o.Self, "other")
@@ -87,8 +87,8 @@ func TestNothingMovesWhenDone(t *testing.T) {
 	n.during(n.handover.Run, "nothing moves", func() bool { return n.handover.Moving() == 0 && n.agreement.Fetches(s) })
 }
 
-// A swarm at rest costs its peers next to nothing, however many slices it has:
-// the planner looks at all of them four times a second.
+// A swarm at rest costs its peers next to nothing, even with many slices. The planner looks at all
+// of them four times a second.
 func TestManySlicesAtRest(t *testing.T) {
 	n := newRig(t, geoSwarm(t))
 	if len(n.o.Slices) < 10_000 {
@@ -118,8 +118,9 @@ func TestManySlicesAtRest(t *testing.T) {
 	}
 }
 
-// leastAllocs is how often f allocates. All of the process is counted, so it is the least of many runs: in one of
-// them the rest of the peer does nothing. It ends with the first run that has no more than few.
+// leastAllocs returns how often f allocates: the least of many runs, because allocations of the
+// whole process are counted. In one of the runs the rest of the peer does nothing. It stops at the
+// first run with at most few allocations.
 func leastAllocs(few float64, f func()) float64 {
 	least := math.Inf(1)
 	for n := 0; n < 500 && least > few; n++ {

@@ -14,7 +14,7 @@ import (
 
 const leaseTimeout = 2 * time.Second
 
-// RunLeases keeps this peer's leases alive.
+// RunLeases renews this peer's leases every LeaseRenew, and at once after KickLeases.
 func (e *Elections) RunLeases(ctx context.Context) error {
 	tick := time.NewTicker(quorum.LeaseRenew)
 	defer tick.Stop()
@@ -29,7 +29,7 @@ func (e *Elections) RunLeases(ctx context.Context) error {
 				busy[replica] = new(sync.Mutex)
 			}
 			mu := busy[replica]
-			if !mu.TryLock() { // still waiting for its last answer
+			if !mu.TryLock() { // still waiting for its last response
 				continue
 			}
 			asking.Go(func() {
@@ -55,7 +55,7 @@ func (e *Elections) RunLeases(ctx context.Context) error {
 	}
 }
 
-// lease asks one replica. The error is the store's alone.
+// lease asks one replica for leases. The error comes from the store alone.
 func (e *Elections) lease(ctx context.Context, replica string) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
@@ -88,6 +88,7 @@ func (e *Elections) lease(ctx context.Context, replica string) error {
 	return e.agreement.Decide(func() { e.o.Quorum.Granted(replica, ask, all) })
 }
 
+// askLease sends one lease request to a replica.
 func (e *Elections) askLease(ctx context.Context, replica string, l *wire.Lease) (quorum.Grant, error) {
 	var g quorum.Grant
 	resp, err := e.o.Peers.Call(ctx, replica, &wire.Request{Body: &wire.Request_Lease{Lease: l}})
@@ -105,12 +106,13 @@ func (e *Elections) askLease(ctx context.Context, replica string, l *wire.Lease)
 	return g, nil
 }
 
+// ServeLease is the replica's side of a lease request.
 func (e *Elections) ServeLease(from string, l *wire.Lease) (*wire.LeaseAnswer, error) {
 	ask := quorum.Ask{Count: int(min(l.Count, 1<<30)), Digest: l.Digest}
 	var g quorum.Grant
 	if l.List || len(l.Configs) > 0 {
 		if l.List {
-			ask.List = message.SetsOf(l.Configs) // never nil
+			ask.List = message.SetsOf(l.Configs) // not nil, even if empty
 		} else {
 			ask.News = message.SetsOf(l.Configs)
 		}
@@ -118,7 +120,7 @@ func (e *Elections) ServeLease(from string, l *wire.Lease) (*wire.LeaseAnswer, e
 			return nil, err
 		}
 	} else {
-		g = e.o.Quorum.Grant(from, ask, time.Now()) // changes nothing durable: never waits for the disk
+		g = e.o.Quorum.Grant(from, ask, time.Now()) // nothing durable: no wait for the disk
 	}
 	a := &wire.LeaseAnswer{Differs: g.Differs, Newer: message.Sets(g.Newer)}
 	for _, s := range g.Refused {

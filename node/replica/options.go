@@ -14,11 +14,11 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// Options are what the parts of this package work with. All share the same.
+// Options are the arguments of all parts of this package. All parts share the same ones.
 type Options struct {
 	Self       string            // this peer
-	Charter    partition.Charter // of its swarm
-	Slices     []partition.Slice // all of them
+	Charter    partition.Charter // the charter of the swarm
+	Slices     []partition.Slice // all slices of the swarm
 	Quorum     *quorum.Machine
 	Store      *db.Store
 	Trash      *trash.Trash
@@ -32,38 +32,39 @@ type Options struct {
 	Started     time.Time     // when this peer was opened
 	OrphanAfter time.Duration // how long a majority of replicas must be gone before a slice is adopted
 
-	// What an Agreement does without: the parts that are made before the crawler.
+	// An Agreement does not need the following two. The parts that use them are made later.
 	Crawler Crawler
-	Joiner  bool // was told of others, so being alone means not having met them yet
+	Joiner  bool // it was given addresses of peers; if alone, it has not met them yet
 }
 
-// Crawler is what works in the slices owned here.
+// Crawler is the crawler that works in the slices owned here.
 type Crawler interface {
-	Wake(s partition.Slice, sites ...partition.Site) // something is due there
-	Since(s partition.Slice) time.Time               // since when it works there
-	Busy(s partition.Slice) int                      // fetches under way there
+	Wake(s partition.Slice, sites ...partition.Site) // something is due in s
+	Since(s partition.Slice) time.Time               // since when the crawler works in s
+	Busy(s partition.Slice) int                      // fetches under way in s
 }
 
-// Rest is what follows the agreement in the rest of the peer, and what it says of strangers' rows.
-// Gained, Keep and Recrawl are called with the agreement held: they must not wait for it.
+// Rest is the rest of the peer: it follows the agreement, and it judges rows from other members.
+// Gained, Keep and Recrawl are called with the agreement held, so they must not wait for it.
 type Rest interface {
-	// Gained comes before anything may be written to slices that this peer owns from now on.
+	// Gained is called before anything may be written to slices that this peer owns from now on.
 	Gained(gained []partition.Slice)
-	// Keep has the index follow all slices owned here, with a whole copy or not.
+	// Keep makes the index follow all slices owned here, with a whole copy or not.
 	Keep(owned []partition.Slice)
-	// Recrawl has the crawler work in all, those with a whole copy. What is in lost and in gained begins anew.
+	// Recrawl makes the crawler work in all, the owned slices with a whole copy. It restarts the
+	// slices in lost and in gained.
 	Recrawl(all, lost, gained []partition.Slice)
-	// Reread has links that wait go to whom they belong now.
+	// Reread sends waiting links to the peers that they belong to now.
 	Reread()
-	// Overrules says whether the word of peer on an account counts.
+	// Overrules reports whether the verdict of peer on an account counts.
 	Overrules(peer string) bool
-	// MayAdmit says why a Key so many links from a seed is not admitted; nil when it is.
+	// MayAdmit returns why k, at depth links from a seed, is not admitted, or nil if it is.
 	MayAdmit(k partition.Key, depth int) error
 }
 
-// Counts are what the metrics say of replicas, since the start.
+// Counts are the counters that the metrics show for replicas, since the start.
 type Counts struct {
 	RefusedRows, RowsLeft                          atomic.Int64 // messages; rows
 	TrashFull, Repaired                            atomic.Int64 // slices; buckets
-	WordsUnheard, WordsConfirmed, ReplicaSetsAside atomic.Int64
+	WordsUnheard, WordsConfirmed, ReplicaSetsAside atomic.Int64 // reports; slices; rows
 }

@@ -16,24 +16,25 @@ import (
 	"github.com/echo-node/echo-node/store/replog"
 )
 
-// Receiver takes what other peers bring: logs and copies of the slices that they own, rows of
-// other copies, and their word about ReplicaSets.
+// Receiver takes what other peers send: logs and copies of the slices that they own, rows of other
+// copies, and reports about ReplicaSets.
 type Receiver struct {
 	o         Options
 	agreement *Agreement
 	received  receiving
 }
 
-// NewReceiver makes a Receiver.
+// NewReceiver returns the Receiver of a peer.
 func NewReceiver(o Options, a *Agreement) *Receiver { return &Receiver{o: o, agreement: a} }
 
-// receiving has one message of each replicator applied at a time: a message sent
-// again may meet the first.
+// receiving applies one message of each sender at a time. A retried message may arrive while the
+// first one is still being applied.
 type receiving struct {
 	mu sync.Mutex
 	by map[string]*sync.Mutex
 }
 
+// lock waits until no other message of peer is being applied.
 func (r *receiving) lock(peer string) (unlock func()) {
 	r.mu.Lock()
 	if r.by == nil {
@@ -49,9 +50,9 @@ func (r *receiving) lock(peer string) (unlock func()) {
 	return m.Unlock
 }
 
-// ServeReplicate is the replica's side of replicating. What it answers is durable. No
-// promise to a candidate falls between what is looked up and what is applied:
-// whoever is promised to knows of all that was ever acknowledged here.
+// ServeReplicate is the replica's side of replication. What it reports is durable. No promise to a
+// candidate falls between the check and the write. So a candidate that gets a promise knows
+// everything that was ever acknowledged here.
 func (r *Receiver) ServeReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, error) {
 	if !r.o.Placement.Alive(from) {
 		return nil, call.Busy("not a member in this peer's view yet", time.Second)
@@ -67,11 +68,12 @@ func (r *Receiver) ServeReplicate(from string, m *wire.Ship) (*wire.ShipAnswer, 
 	return out, r.finishCopies(from, m.Pieces, whole, out)
 }
 
+// chunkSet returns the identity of the ReplicaSet under which p was sent.
 func chunkSet(p *wire.Piece) quorum.ReplicaSet {
 	return quorum.ReplicaSet{Epoch: p.Epoch, Fork: p.Fork, Gen: p.Gen}
 }
 
-// cut takes what dead generations wrote off the logs that are to be followed.
+// cut removes what dead generations wrote from the logs that this peer is to follow.
 func (r *Receiver) cut(from string, ps []*wire.Piece) error {
 	needed := false
 	for _, p := range ps {
@@ -99,8 +101,7 @@ func (r *Receiver) cut(from string, ps []*wire.Piece) error {
 	return errors.Join(failed, err)
 }
 
-// apply merges what can be merged at once; whole are the indices of chunks
-// that end a copy.
+// apply merges what can be merged at once. whole are the indices of chunks that end a copy.
 func (r *Receiver) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, whole []int, err error) {
 	r.agreement.RLock()
 	defer r.agreement.RUnlock()
@@ -147,19 +148,19 @@ func (r *Receiver) apply(from string, ps []*wire.Piece) (out *wire.ShipAnswer, w
 	return out, whole, nil
 }
 
-// applyLogs halves what is refused: each log chunk is within the caps, but what
-// they expand to together may not be.
+// applyLogs splits refused chunks in halves: each log chunk is within the limits, but all chunks
+// together may expand beyond them.
 func (r *Receiver) applyLogs(now time.Time, ps []store.LogChunk) error {
 	return Halving(ps, func(ps []store.LogChunk) error { return r.o.Store.Log.ApplyLog(now, ps...) })
 }
 
-// importRows halves a page that is refused: what it expands to has a cap, and
-// one site's text can expand a thousandfold.
+// importRows splits a refused page in halves: the expanded page has a limit, and the text of one
+// site can expand a thousandfold.
 func (r *Receiver) importRows(s partition.Slice, rows []store.Row) error {
 	return Halving(rows, func(rows []store.Row) error { return r.o.Store.Log.ImportRows(s, rows) })
 }
 
-// bringRows takes what a member that does not keep s may bring.
+// bringRows takes the rows that a member that does not keep s may bring.
 func (r *Receiver) bringRows(s partition.Slice, rows []store.Row, from string) error {
 	by := replog.Bringer{Peer: from, Overrules: r.o.Rest.Overrules(from), Allow: r.o.Rest.MayAdmit}
 	return Halving(rows, func(rows []store.Row) error {
@@ -169,8 +170,8 @@ func (r *Receiver) bringRows(s partition.Slice, rows []store.Row, from string) e
 	})
 }
 
-// Halving takes all at once, or where they are refused in halves, in order; one
-// alone that is refused is.
+// Halving passes all to take at once. If they are refused with store.ErrRow, it passes them in
+// halves, in order. A single refused item returns its error.
 func Halving[T any](all []T, take func([]T) error) error {
 	if len(all) == 0 {
 		return nil
@@ -186,7 +187,7 @@ func Halving[T any](all []T, take func([]T) error) error {
 	return Halving(all[half:], take)
 }
 
-// refusedRows tells what the sender did wrong from what our disk did.
+// refusedRows separates errors of the sender's rows from errors of this peer's disk.
 func (r *Receiver) refusedRows(from string, err error) error {
 	if errors.Is(err, store.ErrRow) || errors.Is(err, store.ErrGap) {
 		r.o.Counts.RefusedRows.Add(1)
@@ -196,14 +197,14 @@ func (r *Receiver) refusedRows(from string, err error) error {
 	return fmt.Errorf("replicate: %w", err)
 }
 
-// finishCopies notes that copies are whole from here on.
+// finishCopies records that copies are whole from now on.
 func (r *Receiver) finishCopies(from string, ps []*wire.Piece, whole []int, out *wire.ShipAnswer) error {
 	var failed error
 	err := r.agreement.Decide(func() {
 		for _, i := range whole {
 			s := partition.Slice(ps[i].Slice)
 			st := r.o.Quorum.Follows(s, from, chunkSet(ps[i]))
-			if !st.OK || st.Diverged { // something was agreed meanwhile: it comes again
+			if !st.OK || st.Diverged { // something was agreed: the owner sends it again
 				out.Stances[i].Ok = false
 				continue
 			}
@@ -219,9 +220,9 @@ func (r *Receiver) finishCopies(from string, ps []*wire.Piece, whole []int, out 
 	return errors.Join(failed, err)
 }
 
-// ServeReplicaSets hears what a member says was decided, and tells what the asker
-// does not know, or what is known of the slices that it names. A host that is no
-// member is not heard.
+// ServeReplicaSets applies what a member reports as decided. It returns the ReplicaSets that the
+// sender does not know, or those of the slices that the sender names. Reports from a host that is
+// no member are refused.
 func (r *Receiver) ServeReplicaSets(from string, m *wire.Configs) (*wire.ConfigsAnswer, error) {
 	a := &wire.ConfigsAnswer{}
 	if len(m.Decided) > 0 {
@@ -253,11 +254,11 @@ func (r *Receiver) ServeReplicaSets(from string, m *wire.Configs) (*wire.Configs
 	return a, nil
 }
 
-// ServeReconcile takes rows of another copy: as the owner, into the log, so that
-// they are answered for by a majority; as a replica, from the owner. Of who keeps the
-// slice the owner takes all rows, of another member what it may bring (store.BringRows).
-// A replica that comes back from another fork keeps its rows, and there may be no
-// majority without it, so that it is not waited for one.
+// ServeReconcile takes rows of another copy. The owner puts them into the log, so that a majority
+// keeps them. Another replica takes them only from the owner. The owner takes all rows from a
+// replica of the slice, and from another member only what bringRows accepts. A replica
+// that comes back from another fork keeps its own rows. Without it there may be no majority, so its
+// request does not wait for one.
 func (r *Receiver) ServeReconcile(ctx context.Context, from string, m *wire.Unite) (*wire.UniteAnswer, error) {
 	s := partition.Slice(m.Slice)
 	r.agreement.RLock()

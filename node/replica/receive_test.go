@@ -11,7 +11,7 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Texts that expand a thousandfold do not keep a slice from being taken over.
+// A slice can be imported even if its texts expand a thousandfold.
 func TestImportOfWhatExpands(t *testing.T) {
 	racetest.Skip(t)
 	n := newRig(t, swarm())

@@ -15,24 +15,23 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Repair in the background (I6): an owner compares digests of its slices with
-// the other replicas', one slice at a time, and both get what either lacks. Logs
-// alone keep copies equal; this finds what they cannot, as rows above a cut, or
-// a disk that lost some.
+// Repair runs in the background (I6). An owner compares digests of its slices with the other
+// replicas', one slice at a time, and each side gets the rows that it lacks. Logs normally keep
+// copies equal. Repair finds what logs cannot: rows above a cut, or rows that a disk lost.
 const (
 	repairEvery = 5 * time.Second
 	buckets     = 256
 )
 
-// Repairs compares the copies of slices owned here with those of their other replicas, and
-// answers when another owner does.
+// Repairs compares the copies of slices owned here with those of their other replicas. It also
+// answers such requests of other owners.
 type Repairs struct {
 	o         Options
 	agreement *Agreement
 	receiver  *Receiver
 }
 
-// NewRepairs makes the Repairs of a peer.
+// NewRepairs returns the Repairs of a peer.
 func NewRepairs(o Options, a *Agreement, r *Receiver) *Repairs {
 	return &Repairs{o: o, agreement: a, receiver: r}
 }
@@ -61,14 +60,14 @@ func (r *Repairs) Run(ctx context.Context) error {
 	}
 }
 
-// repair compares s with its other replicas. false: nobody could be compared.
+// repair compares s with its other replicas. compared is false if no replica could be compared.
 func (r *Repairs) repair(ctx context.Context, s partition.Slice) (compared bool, err error) {
 	for _, k := range r.o.Quorum.ReplicaSet(s).Replicas {
 		if k == r.o.Self || !r.o.Placement.Alive(k) {
 			continue
 		}
 		if at, ok := r.o.Replicator.At(s, k); !ok || at != r.o.Store.Log.LogHead(s) {
-			continue // it is behind: the log says what it lacks
+			continue // it is behind, and the log will bring what it lacks
 		}
 		ours, err := r.o.Store.Log.Digests(s)
 		if err != nil {
@@ -97,8 +96,8 @@ func (r *Repairs) repair(ctx context.Context, s partition.Slice) (compared bool,
 	return compared, nil
 }
 
-// repairBucket reconciles one bucket of a replica's copy with this one, then gives
-// the replica what it has come to.
+// repairBucket merges one bucket of a replica's copy into this peer's copy, then sends the result
+// to the replica.
 func (r *Repairs) repairBucket(ctx context.Context, replica string, s partition.Slice, bucket int) error {
 	r.o.Counts.Repaired.Add(1)
 	r.o.Logger.Info("copies differ", "peer", replica, "slice", s, "bucket", bucket)
@@ -134,17 +133,17 @@ func (r *Repairs) repairBucket(ctx context.Context, replica string, s partition.
 	}
 }
 
-// repairRows takes rows of s that its other replica has, as long as this peer acts there.
+// repairRows merges rows of s from another replica, as long as this peer acts in s.
 func (r *Repairs) repairRows(s partition.Slice, rows []*wire.Row) error {
 	r.agreement.RLock()
-	defer r.agreement.RUnlock() // after a panic as well: repair is begun again
+	defer r.agreement.RUnlock() // also after a panic, because repair starts again
 	if !r.agreement.Acts(s) {
 		return nil
 	}
 	return r.receiver.importRows(s, message.RowsOf(rows))
 }
 
-// ServeCompare answers an owner about this replica's copy.
+// ServeCompare answers an owner's request to compare this replica's copy.
 func (r *Repairs) ServeCompare(from string, m *wire.Compare) (*wire.CompareAnswer, error) {
 	s := partition.Slice(m.Slice)
 	if m.Drop != nil {
@@ -172,9 +171,9 @@ func (r *Repairs) ServeCompare(from string, m *wire.Compare) (*wire.CompareAnswe
 	return a, err
 }
 
-// mayDrop is this peer's word that it has s, so that peer may drop its copy: as the owner,
-// that no successor is under way and that the copy is not counted on; as another replica,
-// that its own copy is whole.
+// mayDrop reports whether peer may drop its copy of s because this peer has it. The owner confirms
+// that no successor is under way and that peer's copy does not count. Another replica confirms that
+// its own copy is whole.
 func (r *Repairs) mayDrop(peer string, s partition.Slice, c quorum.ReplicaSet) bool {
 	if r.o.Quorum.Owner(s) == r.o.Self {
 		return r.o.Quorum.InForce(s, c) && !r.o.Replicator.Counts(s, peer)

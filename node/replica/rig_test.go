@@ -23,8 +23,8 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// rig is all of the replicas of a peer, with a real store in memory; other peers and the
-// crawler are made up. Nothing of it runs.
+// rig has all parts of this package for one peer, with a real store in memory. Other peers and the
+// crawler are fakes. No part runs until a test starts it.
 type rig struct {
 	t         *testing.T
 	o         Options
@@ -36,10 +36,10 @@ type rig struct {
 	answers   map[string]func(*wire.Request) *wire.Response // of other peers
 
 	mu    sync.Mutex
-	since map[partition.Slice]time.Time // that it owns
+	since map[partition.Slice]time.Time // when each slice was gained
 }
 
-// swarm is one that "self" founded.
+// swarm returns the charter of a swarm that "self" founded.
 func swarm() partition.Charter {
 	c := partition.DefaultCharter("test", "self")
 	c.SliceBits = 4
@@ -108,7 +108,7 @@ func newRig(t *testing.T, c partition.Charter) *rig {
 	return x
 }
 
-// Call has the given peers answer in place of the network.
+// Call returns the response of the fake peer instead of using the network.
 func (x *rig) Call(_ context.Context, peer string, req *wire.Request) (*wire.Response, error) {
 	answer := x.answers[peer]
 	if answer == nil {
@@ -144,7 +144,7 @@ func (x *rig) Since(s partition.Slice) time.Time {
 	return x.since[s]
 }
 
-// enter puts members into the view.
+// enter adds members to the view.
 func (x *rig) enter(ids ...string) {
 	live, _ := x.o.Placement.Views()
 	ms := append([]partition.Member(nil), live.Members()...)
@@ -164,7 +164,7 @@ func (x *rig) give(s partition.Slice, owner string) {
 	}
 }
 
-// surplus makes this peer the holder of a copy of k's slice, with one page, that owner keeps.
+// surplus gives this peer a copy of k's slice, with one page, that owner keeps.
 func (x *rig) surplus(k partition.Key, owner string) partition.Slice {
 	x.t.Helper()
 	now := time.Now().Add(-time.Hour)
@@ -182,7 +182,7 @@ func (x *rig) surplus(k partition.Key, owner string) partition.Slice {
 	return s
 }
 
-// during runs one part until is says that it has done what it should.
+// during runs part until is returns true, and fails the test after 20 s.
 func (x *rig) during(part func(context.Context) error, what string, is func() bool) {
 	x.t.Helper()
 	ctx, cancel := context.WithCancel(x.t.Context())
@@ -200,7 +200,7 @@ func (x *rig) during(part func(context.Context) error, what string, is func() bo
 	x.elections.Wait()
 }
 
-// elsewhere is the store of another peer of the swarm.
+// elsewhere returns the store of another peer of the swarm.
 func elsewhere(t *testing.T, x *rig) *db.Store {
 	t.Helper()
 	s, err := db.Create("other", store.Options{FS: vfs.NewMem(), Charter: x.o.Charter})

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	gossipFor     = 2 * time.Second // between two askings what others know
-	reconcilePage = 1 << 20
+	gossipFor     = 2 * time.Second // between two requests for what others know
+	reconcilePage = 1 << 20         // bytes of rows in one request, at most
 )
 
-// Tidier asks others what they know, reconciles copies of dead forks with the winner's, drops
-// copies that nobody needs, and gives back those that a person wants back.
+// Tidier asks other members for ReplicaSets and reconciles copies of dead forks with the winner's
+// copy. It drops copies that nobody needs, and gives back copies that a person wants back.
 type Tidier struct {
 	o           Options
 	agreement   *Agreement
 	receiver    *Receiver
-	trashTidied time.Time // Run's alone
+	trashTidied time.Time // only Run uses it
 }
 
-// NewTidier makes a Tidier.
+// NewTidier returns the Tidier of a peer.
 func NewTidier(o Options, a *Agreement, r *Receiver) *Tidier {
 	return &Tidier{o: o, agreement: a, receiver: r}
 }
 
-// Run asks others what they know, reconciles copies of dead forks with the
-// winner's, and drops copies that nobody needs.
+// Run does the Tidier's work every gossipFor. It works faster while it knows no member's
+// ReplicaSets or has doubtful reports.
 func (t *Tidier) Run(ctx context.Context) error {
 	for {
 		every := gossipFor
@@ -68,8 +68,8 @@ func (t *Tidier) Run(ctx context.Context) error {
 	}
 }
 
-// askReplicaSets hears what a member chosen at random knows; the founder at first,
-// whose word counts with who knows nothing.
+// askReplicaSets asks a random member for its ReplicaSets. It asks the founder first, because a
+// peer that knows nothing believes the founder.
 func (t *Tidier) askReplicaSets(ctx context.Context) error {
 	live, _ := t.o.Placement.Views()
 	others := slices.DeleteFunc(slices.Clone(live.Members()), func(m partition.Member) bool { return m.ID == t.o.Self })
@@ -101,13 +101,13 @@ func (t *Tidier) askReplicaSets(ctx context.Context) error {
 	}
 }
 
-// askedAbout is how many slices one peer is asked about at once.
+// askedAbout is the number of slices in one request to a peer.
 const askedAbout = wire.MaxConfigs / 2
 
-// askAbout asks those whose word would count, or who are said to keep, about slices
-// of which something was heard that does not count. Each time it also asks one of
-// those who kept a slice that was adopted since: they may be back. That must not wait
-// for the end of all doubts, which whoever goes on lying decides.
+// askAbout asks about slices with reports that do not count yet. It asks peers whose report would
+// count, and peers that are said to keep the slice. Each time it also asks one former replica of a
+// slice that was adopted since, because that replica may be back. This must not wait until all
+// doubts end: a lying peer could prevent that for ever.
 func (t *Tidier) askAbout(ctx context.Context) error {
 	asks := t.o.Quorum.Doubts()
 	maps.DeleteFunc(asks, func(peer string, _ []partition.Slice) bool { return !t.o.Placement.Alive(peer) })
@@ -145,15 +145,15 @@ func (t *Tidier) askAbout(ctx context.Context) error {
 	return failed
 }
 
-// reported is what a peer says of slices.
+// reported is what one peer reports about slices.
 type reported struct {
 	from  string
 	words []quorum.SliceReplicas
 }
 
-// reconcile sends the rows of each copy of a dead fork to the slice's owner and
-// forgets the copy when all have arrived. A crash before the rows are gone leaves
-// rows without a copy, which are dropped at the next start.
+// reconcile sends the rows of each copy of a dead fork to the slice's owner. It forgets the copy
+// when all rows have arrived. A crash before the rows are deleted leaves rows without a copy, and
+// the next start drops them.
 func (t *Tidier) reconcile(ctx context.Context) error {
 	for _, s := range t.o.Quorum.Diverged() {
 		stands := t.o.Quorum.Stands(s)
@@ -172,8 +172,8 @@ func (t *Tidier) reconcile(ctx context.Context) error {
 		if drop && !t.keepTrash(s, whyReconciled) {
 			continue
 		}
-		// What is known of s may have changed meanwhile, and changed back: then the
-		// copy may have grown, or it is the one that counts.
+		// The ReplicaSet of s may have changed meanwhile, and changed back. Then the copy may have
+		// grown, or may be the one that counts.
 		united := false
 		err = t.agreement.Decide(func() { united = t.o.Quorum.ForgetDiverged(s, stands) })
 		if err == nil && united {
@@ -189,7 +189,7 @@ func (t *Tidier) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// sendCopy sends all rows of s here to peer; false when it does not take them.
+// sendCopy sends all rows of s to peer. It returns false if peer does not take them.
 func (t *Tidier) sendCopy(ctx context.Context, peer string, s partition.Slice) (bool, error) {
 	var after []byte
 	for {
@@ -207,7 +207,7 @@ func (t *Tidier) sendCopy(ctx context.Context, peer string, s partition.Slice) (
 	}
 }
 
-// sendRows reconciles rows of s with those of peer; false when it does not take them.
+// sendRows sends rows of s to peer, which merges them. It returns false if peer refuses or fails.
 func sendRows(ctx context.Context, o Options, peer string, s partition.Slice, rows []store.Row) bool {
 	req := &wire.Unite{Slice: uint64(s), Rows: message.Rows(rows)}
 	_, err := o.Peers.Call(ctx, peer, &wire.Request{Body: &wire.Request_Unite{Unite: req}})
@@ -217,10 +217,10 @@ func sendRows(ctx context.Context, o Options, peer string, s partition.Slice, ro
 	return err == nil
 }
 
-// DropSurplus drops copies of slices that others keep, when a majority of their
-// replicas says that it has them, the owner among it: a peer that was stopped for a while
-// does not know what was agreed meanwhile, and its copy may be counted on. What is
-// dropped stays in the trash for a while.
+// DropSurplus drops copies of slices that other peers keep. A majority of the replicas, including
+// the owner, must confirm that they have the slice. A peer that was stopped for a while does not
+// know what was agreed meanwhile, and the swarm may count on its copy. A dropped copy stays in the
+// trash for a while.
 func (t *Tidier) DropSurplus(ctx context.Context) error {
 	for _, s := range t.o.Quorum.Surplus(time.Now()) {
 		c, asked := t.o.Quorum.ReplicaSet(s), time.Now()
@@ -242,8 +242,8 @@ func (t *Tidier) DropSurplus(ctx context.Context) error {
 	return nil
 }
 
-// haveIt asks the replicas of s by c whether this peer may drop its copy: the owner first,
-// without whose word the others are not asked.
+// haveIt asks the replicas of s in c whether this peer may drop its copy. It asks the owner first;
+// if the owner does not agree, it asks nobody else.
 func (t *Tidier) haveIt(ctx context.Context, s partition.Slice, c quorum.ReplicaSet) bool {
 	have, asked := 0, map[string]bool{}
 	for _, k := range append([]string{c.Owner}, c.Replicas...) {
@@ -268,7 +268,7 @@ func (t *Tidier) haveIt(ctx context.Context, s partition.Slice, c quorum.Replica
 	return false
 }
 
-// trimLogs keeps of each log what a peer that was away for a moment needs.
+// trimLogs keeps the end of each log, for peers that were away for a moment.
 func (t *Tidier) trimLogs() error {
 	const long, kept = 4096, 1024
 	for _, s := range t.o.Quorum.Kept() {

@@ -10,7 +10,7 @@ import (
 	"github.com/echo-node/echo-node/store/trash"
 )
 
-// trashEvery is how often the trash is looked at.
+// trashEvery is how often old copies are removed from the trash.
 const trashEvery = 10 * time.Second
 
 // Why a copy is in the trash.
@@ -19,8 +19,8 @@ const (
 	whyReconciled = "united"
 )
 
-// keepTrash puts the copy of s, which is whole, into the trash before it is dropped. false:
-// that failed, and the copy stays for now.
+// keepTrash puts the whole copy of s into the trash before it is dropped. It returns false if that
+// failed and the copy must stay for now. If the trash is full, it returns true.
 func (t *Tidier) keepTrash(s partition.Slice, why string) bool {
 	err := t.o.Trash.Put(t.o.Store.Log, s, why, time.Now())
 	switch {
@@ -34,7 +34,7 @@ func (t *Tidier) keepTrash(s partition.Slice, why string) bool {
 	return true
 }
 
-// tidyTrash takes out what is too old and gives back what a person wants back.
+// tidyTrash removes copies that are too old and gives back the copies that a person wants back.
 func (t *Tidier) tidyTrash(ctx context.Context, now time.Time) error {
 	if now.Sub(t.trashTidied) >= trashEvery {
 		t.trashTidied = now
@@ -62,9 +62,9 @@ func (t *Tidier) tidyTrash(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// giveBack reconciles the rows of x with those of the slice's present owner; this peer's own
-// old copy it believes. false: not now. Giving them again changes nothing more, so a crash
-// in the middle loses nothing. The error is the store's.
+// giveBack merges the rows of x into the copy of the slice's present owner. If this peer is the
+// owner, it trusts its own old copy. It returns false if that is not possible now. Sending the rows
+// twice changes nothing, so a crash in the middle loses nothing. The error comes from the store.
 func (t *Tidier) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 	owner := t.o.Quorum.Owner(x.Slice)
 	if owner != t.o.Self && !t.o.Placement.Alive(owner) || owner == t.o.Self && !t.agreement.Acts(x.Slice) {
@@ -93,7 +93,7 @@ func (t *Tidier) giveBack(ctx context.Context, x trash.Trashed) (bool, error) {
 
 var errLater = errors.New("not now")
 
-// takeBack merges rows of a slice that this peer acts in.
+// takeBack merges rows into a slice that this peer acts in.
 func (t *Tidier) takeBack(s partition.Slice, rows []store.Row) error {
 	t.agreement.RLock()
 	defer t.agreement.RUnlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/echo-node/echo-node/node/call"
 )
 
-// What a person wants back goes to the slice's owner, page by page, and stays in the trash
-// until that has all of it.
+// A copy that a person wants back is sent to the slice's owner, page by page. It stays in the trash
+// until the owner has all of it.
 func TestTrashIsGivenToTheOwner(t *testing.T) {
 	owner := "owner"
 	var got []*wire.Row

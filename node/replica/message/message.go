@@ -1,4 +1,4 @@
-// Package message turns ReplicaSets and rows into messages between peers, and back.
+// Package message converts ReplicaSets and rows to messages between peers, and back.
 package message
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Peers asks other peers. A refusal is an error (package call). A member that has vanished is not waited for.
+// Peers sends requests to other peers. A refusal is returned as an error (package call). A call to
+// a member that has vanished does not wait.
 type Peers interface {
 	Call(ctx context.Context, peer string, req *wire.Request) (*wire.Response, error)
 }
@@ -20,7 +21,7 @@ type Peers interface {
 // BallotTimeout is how long one peer may take to answer a ballot, or a message of ReplicaSets.
 const BallotTimeout = 2 * time.Second
 
-// Tell sends ReplicaSets to a peer, which may or may not hear them.
+// Tell sends ReplicaSets to a peer, which may ignore them.
 func Tell(ctx context.Context, p Peers, peer string, all []quorum.SliceReplicas) error {
 	ctx, cancel := context.WithTimeout(ctx, BallotTimeout)
 	defer cancel()
@@ -33,11 +34,11 @@ func Tell(ctx context.Context, p Peers, peer string, all []quorum.SliceReplicas)
 	return nil
 }
 
-// OfSlice says whether c, if there is one, is a ReplicaSet of s: an answer about one slice says nothing of another,
-// which the sender may not keep.
+// OfSlice reports whether c is nil or a ReplicaSet of s. An answer about one slice must not report
+// another slice, which the sender may not keep.
 func OfSlice(c *wire.Config, s partition.Slice) bool { return c == nil || c.Slice == uint64(s) }
 
-// SetOf is the ReplicaSet that a message says.
+// SetOf converts a ReplicaSet from its form in a message.
 func SetOf(c *wire.Config) quorum.SliceReplicas {
 	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(),
 		Fork: c.GetFork(), Gen: c.GetGen(),
@@ -48,7 +49,7 @@ func SetOf(c *wire.Config) quorum.SliceReplicas {
 	return out
 }
 
-// Set is the ReplicaSet of s as a message says it.
+// Set converts the ReplicaSet of s to its form in a message.
 func Set(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
 	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas,
 		Heard: c.Heard}
@@ -58,7 +59,7 @@ func Set(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
 	return out
 }
 
-// SetsOf is SetOf of each.
+// SetsOf converts each ReplicaSet with SetOf.
 func SetsOf(all []*wire.Config) []quorum.SliceReplicas {
 	out := make([]quorum.SliceReplicas, len(all))
 	for i, c := range all {
@@ -67,7 +68,7 @@ func SetsOf(all []*wire.Config) []quorum.SliceReplicas {
 	return out
 }
 
-// Sets is Set of each.
+// Sets converts each ReplicaSet with Set.
 func Sets(all []quorum.SliceReplicas) []*wire.Config {
 	out := make([]*wire.Config, len(all))
 	for i, c := range all {
@@ -76,7 +77,7 @@ func Sets(all []quorum.SliceReplicas) []*wire.Config {
 	return out
 }
 
-// Rows are rows as a message has them.
+// Rows converts rows to their form in a message.
 func Rows(rows []store.Row) []*wire.Row {
 	out := make([]*wire.Row, len(rows))
 	for i, r := range rows {
@@ -85,7 +86,7 @@ func Rows(rows []store.Row) []*wire.Row {
 	return out
 }
 
-// RowsOf are the rows of a message.
+// RowsOf converts rows from their form in a message.
 func RowsOf(rows []*wire.Row) []store.Row {
 	out := make([]store.Row, len(rows))
 	for i, r := range rows {

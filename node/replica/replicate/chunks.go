@@ -12,17 +12,17 @@ import (
 	"github.com/echo-node/echo-node/store/replog"
 )
 
-// log chunk is a chunk on its way with what it was made from.
+// sentChunk is a log chunk on its way, with the state from which it was made.
 type sentChunk struct {
 	slice partition.Slice
 	set   quorum.ReplicaSet
 	chunk *wire.Piece
 	next  []byte        // the cursor after a page of a copy
-	about *copyProgress // an answer is about nothing else
+	about *copyProgress // the response is applied only to this state
 }
 
-// chunkOf is what l's peer needs next of s, of which logs has the log; nil for
-// nothing.
+// chunkOf returns what l's peer needs next of s, and its size in bytes. It returns nil if the peer
+// needs nothing. logs reads the log of s.
 func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.LogReader) (*sentChunk, int, error) {
 	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
@@ -54,10 +54,10 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 	log, err := logs.Read(s, st.head, maxChunkBytes)
 	switch {
 	case errors.Is(err, store.ErrGap):
-		// It says that it has more than its owner's log: that can be no part of this
-		// log. A copy anew begins its log where this one is; the rows merge.
-		r.o.Logger.Warn("a replica's log is longer than its owner's; copying the slice again", "peer", l.peer, "slice", s, "its head",
-			st.head, "ours", r.o.Store.Log.LogHead(s))
+		// The peer reports a position beyond its owner's log. Such a copy cannot belong to this
+		// log. A new copy starts its log at the owner's position; the rows merge.
+		r.o.Logger.Warn("a replica's log is longer than its owner's; copying the slice again", "peer", l.peer,
+			"slice", s, "its head", st.head, "ours", r.o.Store.Log.LogHead(s))
 		return nil, 0, r.copyAnew(l.peer, s)
 	case errors.Is(err, store.ErrTrimmed):
 		return nil, 0, r.copyAnew(l.peer, s)
@@ -71,7 +71,8 @@ func (r *Replicator) chunkOf(l *replicaLane, s partition.Slice, logs *replog.Log
 	return p, rowBytes(log.Rows), nil
 }
 
-// pageOf fills p with the next page of a copy, or with the log behind it.
+// pageOf fills p with the next page of a copy, or with the log after it. It returns the size in
+// bytes.
 func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReader) (int, error) {
 	p.chunk.Kind = wire.Piece_KIND_COPY
 	if !st.paged {
@@ -90,7 +91,7 @@ func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 	if err != nil {
 		return 0, err
 	}
-	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // once more does no harm
+	rows := slices.DeleteFunc(log.Rows, store.Row.Sent) // sending a row again is harmless
 	p.chunk.To, p.chunk.Rows = log.To, message.Rows(rows)
 	if log.To >= r.o.Store.Log.LogHead(p.slice) {
 		p.chunk.Kind = wire.Piece_KIND_COPIED
@@ -98,8 +99,8 @@ func (r *Replicator) pageOf(p *sentChunk, st copyProgress, logs *replog.LogReade
 	return rowBytes(rows), nil
 }
 
-// copyAnew begins a copy of s for peer. What is committed from now on is in the
-// log after copied, or in the rows that are still to be read.
+// copyAnew starts a copy of s for peer. A row that is committed from now on is in the log after
+// copied, or in the pages that are still to be read.
 func (r *Replicator) copyAnew(peer string, s partition.Slice) error {
 	head, err := r.o.Store.Log.LogDurable(s)
 	if err != nil {

@@ -7,15 +7,14 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// currentFor is how long what is committed in a slice may be on its way to a
-// majority before no further fetch begins there. An owner that is cut off counts
-// on its leases for seconds; what it fetches meanwhile is fetched again by its
-// successor, so it had better stop at the first sign: this one, or that nothing of
-// any slice has got through to a majority the last time that it was sent.
+// currentFor is how long committed rows of a slice may take to reach a majority before no further
+// fetch starts there. An owner that is cut off holds its leases for seconds, and its successor
+// repeats what it fetches meanwhile. So it stops at the first sign: this delay, or that the last
+// messages to a majority of the replicas failed.
 const currentFor = 500 * time.Millisecond
 
-// Current says whether what was committed in s reaches a majority, and what is
-// Committed next may be expected to.
+// Current reports whether committed rows of s reach a majority, so that the next ones can be
+// expected to do so too.
 func (r *Replicator) Current(s partition.Slice) bool {
 	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
@@ -32,21 +31,21 @@ func (r *Replicator) Current(s partition.Slice) bool {
 	return reached >= c.Quorum()
 }
 
-// rested forgets the failures of a lane that has nothing to send: it would not
-// find out that its peer is reached again, and fresh would wait for that.
+// rested forgets the failures of a lane that has nothing to send. Such a lane would not notice that
+// its peer is reachable again, and Current would stay false.
 func (r *Replicator) rested(l *replicaLane) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.failed = 0
 }
 
-// Lagging counts the slices of which a live replica does not have all of the log.
+// Lagging returns the number of owned slices of which a live replica lacks a part of the log.
 func (r *Replicator) Lagging(owned []partition.Slice) (n int) {
 	type slice struct {
 		replicas []string
 		head     uint64
 	}
-	all := make([]slice, len(owned)) // read before r.mu is held: others wait for that
+	all := make([]slice, len(owned)) // read before taking r.mu, because other calls wait for it
 	for i, s := range owned {
 		all[i] = slice{r.o.Quorum.ReplicaSet(s).Replicas, r.o.Store.Log.LogHead(s)}
 	}

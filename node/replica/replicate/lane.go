@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// drive sends a lane's messages, one after the other.
+// drive sends the messages of one lane, one after the other.
 func (r *Replicator) drive(ctx context.Context, l *replicaLane) error {
 	for {
 		chunks, rest, err := r.gather(l)
@@ -48,9 +48,9 @@ func (r *Replicator) drive(ctx context.Context, l *replicaLane) error {
 	}
 }
 
-// InUse parts slices into those in which something was ever written and the
-// others, of which a geo swarm has thousands. What the former need comes first,
-// and does not wait for the latter: there, a site may be waiting.
+// InUse splits slices into those that were ever written to and empty ones. A geo swarm has
+// thousands of empty ones. The used slices come first and do not wait for the others, because sites
+// may be waiting there.
 func InUse(s *db.Store, all []partition.Slice) (used, empty []partition.Slice) {
 	for _, sl := range all {
 		if s.Log.LogHead(sl) > 0 {
@@ -62,8 +62,8 @@ func InUse(s *db.Store, all []partition.Slice) (used, empty []partition.Slice) {
 	return used, empty
 }
 
-// gather makes the next message of a lane. rest says that there is more to do
-// that cannot be done now.
+// gather builds the next message of a lane. rest reports that some work remains that cannot be done
+// now.
 func (r *Replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err error) {
 	r.mu.Lock()
 	todo := l.todo
@@ -101,8 +101,8 @@ func (r *Replicator) gather(l *replicaLane) (out []sentChunk, rest bool, err err
 	return out, gone && len(todo) > 0, nil
 }
 
-// send replicates one message and takes the answers. It returns how long to wait
-// before the next; the error is the store's.
+// send sends one message and applies the response. It returns how long to wait before the next one.
+// The error comes from the store.
 func (r *Replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (time.Duration, error) {
 	req := &wire.Ship{Pieces: make([]*wire.Piece, len(ps))}
 	for i, p := range ps {
@@ -132,8 +132,8 @@ func (r *Replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 	}
 	var behind []quorum.SliceReplicas
 	var newer []quorum.SliceReplicas
-	var outdone []sentChunk    // by the newer ones
-	var bare []partition.Slice // of which the replica has no whole copy
+	var outdone []sentChunk    // chunks for which the peer knows a newer ReplicaSet
+	var bare []partition.Slice // slices of which the replica has no whole copy
 	later, moved := 0, false
 	r.mu.Lock()
 	l.failed = 0
@@ -178,9 +178,9 @@ func (r *Replicator) send(ctx context.Context, l *replicaLane, ps []sentChunk) (
 	return 0, nil
 }
 
-// again puts back into the lane what its peer knows a newer replica set of, where its
-// word does not count, and answers how many slices those are. It may yet come to know
-// what counts, and nothing else would have it asked then.
+// again puts back the chunks whose slice has a newer ReplicaSet according to the peer, but whose
+// report does not count here. It returns the number of their slices. The report may count later,
+// and only a retry makes this peer ask then.
 func (r *Replicator) again(l *replicaLane, ps []sentChunk) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,8 +193,8 @@ func (r *Replicator) again(l *replicaLane, ps []sentChunk) (n int) {
 	return n
 }
 
-// took notes a replica's answer to one chunk and whether its copy has moved; bare
-// gets the slice when it has none. r.mu is held.
+// took applies a replica's answer to one chunk and reports whether its copy has advanced. If the
+// replica has no whole copy, took appends the slice to bare. r.mu is held.
 func (r *Replicator) took(l *replicaLane, p sentChunk, got *wire.Stance, bare *[]partition.Slice) bool {
 	sh := r.slices[p.slice]
 	if sh == nil || sh.to[l.peer] != p.about || r.o.Quorum.ReplicaSet(p.slice).Compare(p.set) != 0 {

@@ -1,5 +1,5 @@
-// Package replicate brings the logs of the slices owned here, chunk by chunk, to their other
-// replicas, and copies to the peers that are about to keep them (I4, I6).
+// Package replicate sends the logs of owned slices, chunk by chunk, to their other replicas. It
+// sends copies to peers that are about to become replicas (I4, I6).
 package replicate
 
 import (
@@ -18,23 +18,23 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Limits of replicating.
+// Limits of replication.
 const (
-	MaxReplicateBytes  = 1 << 20   // rows of one message, about
-	MaxReplicateChunks = 1024      // slices of one message
-	maxChunkBytes      = 256 << 10 // rows of one chunk, about
+	MaxReplicateBytes  = 1 << 20   // bytes of rows in one message, about
+	MaxReplicateChunks = 1024      // slices in one message
+	maxChunkBytes      = 256 << 10 // bytes of rows in one chunk, about
 	replicateBackoff   = 5 * time.Second
-	replicateLater     = 500 * time.Millisecond // a replica that cannot take a slice yet is asked again
+	replicateLater     = 500 * time.Millisecond // retry delay for a replica that was not ready
 )
 
-// messageSlack is what a message between peers has beside rows or records. The
-// line under it does not compile when one of either would not fit a frame.
+// messageSlack is the space that a message between peers needs beside rows or records. The line
+// below does not compile if a log chunk or a record plus this space would not fit a frame.
 const (
 	messageSlack = 256 << 10
 	_            = uint(wire.MaxFrame - messageSlack - max(store.MaxLogChunkBytes, store.MaxRecordBytes))
 )
 
-// Options are what a Replicator works with. All are required.
+// Options are the arguments of New. All are required.
 type Options struct {
 	Self      string // this peer
 	Quorum    *quorum.Machine
@@ -44,76 +44,79 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// Words takes the word of a peer about slices, as far as it counts. The error is the store's alone.
+// Words applies the reports of a peer about slices, as far as they count. The error comes from the
+// store alone.
 type Words interface {
 	Hear(from string, words []quorum.SliceReplicas) error
 }
 
-// Replicator brings the logs of the slices owned here to their other replicas, and
-// copies to those who are about to keep (I4, I6), and knows what has arrived.
+// Replicator sends the logs of owned slices to their other replicas. It sends copies to learners,
+// which are peers that are about to become replicas (I4, I6). It tracks what has arrived.
 //
-// One lane a peer, one message at a time: what is committed while one is under
-// way goes with the next, so that replicas, too, sync once for many.
+// Each peer has one lane, which sends one message at a time. Rows committed while a message is
+// under way go with the next one. So the replicas, too, sync once for many commits.
 type Replicator struct {
 	o Options
 
 	mu       sync.Mutex
 	slices   map[partition.Slice]*replication
 	lanes    map[string]*replicaLane
-	progress chan struct{} // closed when something arrived
+	progress chan struct{} // closed when something arrives
 	ctx      context.Context
 	running  sync.WaitGroup
 	words    Words
 	fail     chan error
 }
 
-// replication is one owned slice.
+// replication is the state of one owned slice.
 type replication struct {
 	to    map[string]*copyProgress // replicas and learners
-	learn map[string]bool          // about to keep
-	// mark is the oldest position known not to be at a majority, since when it is
-	// here; the zero time when there is none.
+	learn map[string]bool          // learners
+	// mark is the oldest position that is not known to be at a majority, and since is the time from
+	// which the log has it. since is zero if there is no such position.
 	mark  uint64
 	since time.Time
 	waits []commitWait
 }
 
-// commitWait is closed when the log is at a majority up to pos.
+// commitWait is one wait of Committed. done is closed when a majority has the log up to pos.
 type commitWait struct {
 	pos  uint64
 	done chan struct{}
 }
 
-// copyProgress is how far a peer's copy is, as it said last.
+// copyProgress is the state of a peer's copy, as the peer last reported it.
 type copyProgress struct {
-	known bool   // it said so under the present ReplicaSet
-	head  uint64 // it has the log durably up to there
-	// A copy under way: the pages from cursor on, then, paged, the log after
-	// copied, the end of which makes the copy whole: pages are not of one moment.
+	known bool   // the peer reported it under the present ReplicaSet
+	head  uint64 // the peer has the log durably up to here
+	// The state of a copy under way. First come the pages from cursor on. Then paged is true and
+	// the log after copied is sent. Pages are read at different moments, so only the end of that
+	// log makes the copy whole.
 	copying, paged bool
 	cursor         []byte
 	copied         uint64
 }
 
-// reaches says whether the copy is whole and has the log up to pos. p may be nil.
+// reaches reports whether the copy is whole and has the log up to pos. p may be nil.
 func (p *copyProgress) reaches(pos uint64) bool {
 	return p != nil && p.known && !p.copying && p.head >= pos
 }
 
+// replicaLane sends the messages for one peer.
 type replicaLane struct {
 	peer   string
 	todo   map[partition.Slice]bool
 	wake   chan struct{}
-	failed int // in a row
+	failed int // failures in a row
 }
 
-// New makes the Replicator of a peer that owns nothing yet: Changed tells it what it owns.
+// New returns the Replicator of a peer that owns nothing yet. Changed tells it about owned slices.
 func New(o Options) *Replicator {
 	return &Replicator{o: o, slices: map[partition.Slice]*replication{}, lanes: map[string]*replicaLane{},
 		progress: make(chan struct{}), fail: make(chan error, 1)}
 }
 
-// Run works until ctx ends or the store fails.
+// Run replicates until ctx ends or the store fails.
 func (r *Replicator) Run(ctx context.Context, words Words) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.running.Wait()
@@ -148,6 +151,7 @@ func (r *Replicator) start(l *replicaLane) {
 	})
 }
 
+// lane returns the lane of peer and starts it if it is new. r.mu is held.
 func (r *Replicator) lane(peer string) *replicaLane {
 	l := r.lanes[peer]
 	if l == nil {
@@ -158,6 +162,7 @@ func (r *Replicator) lane(peer string) *replicaLane {
 	return l
 }
 
+// add puts s on the lane's list and wakes the lane. The Replicator's mu is held.
 func (l *replicaLane) add(s partition.Slice) {
 	l.todo[s] = true
 	select {
@@ -166,7 +171,7 @@ func (l *replicaLane) add(s partition.Slice) {
 	}
 }
 
-// Logged is store.Options.Logged: the log of s has grown, durably.
+// Logged is store.Options.Logged: the log of s has grown and is durable.
 func (r *Replicator) Logged(s partition.Slice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +183,7 @@ func (r *Replicator) Logged(s partition.Slice) {
 	}
 }
 
-// follow moves the mark of s. r.mu is held.
+// follow advances the mark of s. r.mu is held.
 func (r *Replicator) follow(s partition.Slice, sh *replication) {
 	if !sh.since.IsZero() && !r.has(s, sh.mark) {
 		return
@@ -190,8 +195,8 @@ func (r *Replicator) follow(s partition.Slice, sh *replication) {
 	}
 }
 
-// Committed is closed when the log of s as it is now is at a majority of its
-// replicas, or s is another's; nil when that is so already.
+// Committed returns a channel that is closed when a majority of the replicas has the present log of
+// s, or when another peer owns s. It returns nil if that is already so.
 func (r *Replicator) Committed(s partition.Slice) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,8 +209,8 @@ func (r *Replicator) Committed(s partition.Slice) <-chan struct{} {
 	return w.done
 }
 
-// release tells those whose position has arrived; all of them when the slice is
-// another's. r.mu is held.
+// release closes the waits whose position has arrived, or all waits if another peer owns the slice.
+// r.mu is held.
 func (r *Replicator) release(s partition.Slice, sh *replication, all bool) {
 	sh.waits = slices.DeleteFunc(sh.waits, func(w commitWait) bool {
 		if !all && !r.has(s, w.pos) {
@@ -216,7 +221,7 @@ func (r *Replicator) release(s partition.Slice, sh *replication, all bool) {
 	})
 }
 
-// Changed follows a new ReplicaSet of s: every replica is asked anew where it stands.
+// Changed applies a new ReplicaSet of s. It asks every replica for its progress again.
 func (r *Replicator) Changed(s partition.Slice) {
 	c := r.o.Quorum.ReplicaSet(s)
 	r.mu.Lock()
@@ -234,7 +239,7 @@ func (r *Replicator) Changed(s partition.Slice) {
 		sh = &replication{learn: map[string]bool{}}
 		r.slices[s] = sh
 	}
-	sh.to, sh.since = map[string]*copyProgress{}, time.Time{} // until its log grows: nothing of it is this peer's yet
+	sh.to, sh.since = map[string]*copyProgress{}, time.Time{} // no row is this peer's yet
 	for _, k := range c.Replicas {
 		if delete(sh.learn, k); k != r.o.Self {
 			sh.to[k] = &copyProgress{}
@@ -243,18 +248,18 @@ func (r *Replicator) Changed(s partition.Slice) {
 	for k := range sh.learn {
 		sh.to[k] = &copyProgress{}
 	}
-	r.release(s, sh, false) // there may be no other replica any more
+	r.release(s, sh, false) // there may be no other replica left
 	for peer := range sh.to {
 		r.lane(peer).add(s)
 	}
 	r.tell()
 }
 
-// SetLearners says who is about to keep s, beside its replicas.
+// SetLearners sets the peers that are about to become replicas of s.
 func (r *Replicator) SetLearners(s partition.Slice, learners []string) {
 	if len(learners) > 0 && !r.HasLearners(s) {
-		// Before a copy begins: what it misses is in the log. And before r.mu: the
-		// store may call logged under the slice's lock.
+		// Do this before a copy starts, so that the log has what the copy misses. Do it before
+		// taking r.mu, because the store may call Logged under the slice's lock.
 		r.o.Store.Log.SetLogged(true, s)
 	}
 	r.mu.Lock()
@@ -279,7 +284,7 @@ func (r *Replicator) SetLearners(s partition.Slice, learners []string) {
 	}
 }
 
-// Counts says whether peer keeps s or is about to.
+// Counts reports whether peer is a replica or a learner of s.
 func (r *Replicator) Counts(s partition.Slice, peer string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -287,7 +292,7 @@ func (r *Replicator) Counts(s partition.Slice, peer string) bool {
 	return sh != nil && sh.to[peer] != nil
 }
 
-// HasLearners says whether somebody is about to keep s.
+// HasLearners reports whether s has a learner.
 func (r *Replicator) HasLearners(s partition.Slice) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +300,7 @@ func (r *Replicator) HasLearners(s partition.Slice) bool {
 	return sh != nil && len(sh.learn) > 0
 }
 
-// WithLearners are the slices that somebody is about to keep.
+// WithLearners returns the slices that have learners.
 func (r *Replicator) WithLearners() map[partition.Slice]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,7 +313,7 @@ func (r *Replicator) WithLearners() map[partition.Slice]bool {
 	return out
 }
 
-// At is up to where peer has s; false when it has no whole copy.
+// At returns the log position up to which peer has s. It returns false if peer has no whole copy.
 func (r *Replicator) At(s partition.Slice, peer string) (uint64, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -319,21 +324,21 @@ func (r *Replicator) At(s partition.Slice, peer string) (uint64, bool) {
 	return sh.to[peer].head, true
 }
 
-// tell wakes who waits for progress. r.mu is held.
+// tell wakes all that wait for progress. r.mu is held.
 func (r *Replicator) tell() {
 	close(r.progress)
 	r.progress = make(chan struct{})
 }
 
-// arrived says whether a majority of the replicas of s, this peer among them, has
-// its log up to pos.
+// arrived reports whether a majority of the replicas of s, including this peer, has the log up to
+// pos.
 func (r *Replicator) arrived(s partition.Slice, pos uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.has(s, pos)
 }
 
-// has is arrived with r.mu held.
+// has is arrived for a caller that holds r.mu.
 func (r *Replicator) has(s partition.Slice, pos uint64) bool {
 	c := r.o.Quorum.ReplicaSet(s)
 	if c.Owner != r.o.Self {
@@ -348,8 +353,8 @@ func (r *Replicator) has(s partition.Slice, pos uint64) bool {
 	return have >= c.Quorum()
 }
 
-// Await waits until a majority has each slice's log up to its position, and
-// answers those of which it is not so when ctx ends or the slice is lost.
+// Await waits until a majority has each slice's log up to its position. It returns the slices that
+// are late when ctx ends or when none of them is owned any more.
 func (r *Replicator) Await(ctx context.Context, heads map[partition.Slice]uint64) (late map[partition.Slice]bool) {
 	for {
 		r.mu.Lock()
@@ -382,7 +387,7 @@ func (r *Replicator) Await(ctx context.Context, heads map[partition.Slice]uint64
 	}
 }
 
-// RetryAll has every lane look at everything: a peer is back.
+// RetryAll makes every lane check all slices, because a peer is back.
 func (r *Replicator) RetryAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -396,7 +401,8 @@ func (r *Replicator) RetryAll() {
 	}
 }
 
-// Doubt has peer asked anew where its copy of s stands: it says that it is not whole.
+// Doubt makes the Replicator ask peer for its progress in s again, because peer reports that its
+// copy is not whole.
 func (r *Replicator) Doubt(s partition.Slice, peer string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -406,7 +412,8 @@ func (r *Replicator) Doubt(s partition.Slice, peer string) {
 	}
 }
 
-// Progress is closed when something has arrived at a replica, or the replicas of a slice have changed.
+// Progress returns a channel that is closed when something arrives at a replica or the replicas of
+// a slice change.
 func (r *Replicator) Progress() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

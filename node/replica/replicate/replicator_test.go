@@ -19,14 +19,14 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// swarm is one that "self" founded.
+// swarm returns the charter of a swarm that "self" founded.
 func swarm() partition.Charter {
 	c := partition.DefaultCharter("test", "self")
 	c.SliceBits = 4
 	return c
 }
 
-// newTest is the Replicator of a peer that owns all slices; it does not run.
+// newTest returns the Replicator of a peer that owns all slices. It does not run.
 func newTest(t *testing.T, peers message.Peers) *Replicator {
 	t.Helper()
 	c := swarm()
@@ -48,18 +48,18 @@ func newTest(t *testing.T, peers message.Peers) *Replicator {
 	return r
 }
 
-// learn has c in force for s.
+// learn puts c in force for s.
 func learn(r *Replicator, s partition.Slice, c quorum.ReplicaSet) {
 	r.o.Quorum.Learn(quorum.SliceReplicas{Slice: s, ReplicaSet: c})
 	r.Changed(s)
 }
 
-// deaf takes no word.
+// deaf ignores all reports.
 type deaf struct{}
 
 func (deaf) Hear(string, []quorum.SliceReplicas) error { return nil }
 
-// nobody answers.
+// nobody fails each call.
 type nobody struct{}
 
 func (nobody) Call(context.Context, string, *wire.Request) (*wire.Response, error) {
@@ -73,8 +73,8 @@ func (a *answering) Call(context.Context, string, *wire.Request) (*wire.Response
 	return a.answer(), nil
 }
 
-// Who has reached no majority of a slice's replicas when it last sent them something
-// begins no fetch there, and begins again when it has nothing to send or one is reached.
+// If the last messages reached no majority of a slice's replicas, no fetch starts there. Fetches
+// start again when there is nothing to send or a majority is reached.
 func TestFetchesOnlyWhatArrives(t *testing.T) {
 	r := newTest(t, nobody{})
 	s := swarm().Slices()[0]
@@ -98,8 +98,9 @@ func TestFetchesOnlyWhatArrives(t *testing.T) {
 	want("there is nothing to send", true)
 }
 
-// TestAttackAnswerOfAnotherSlice: a peer is sent a chunk of a slice and answers with the ReplicaSet of another slice,
-// which it does not keep. The answer is ignored. It would count if it were about the slice that was sent.
+// TestAttackAnswerOfAnotherSlice: a peer receives a chunk of one slice and answers with the
+// ReplicaSet of another slice, which it does not keep. The response is ignored. It would count if
+// it were about the slice of the chunk.
 func TestAttackAnswerOfAnotherSlice(t *testing.T) {
 	peers := &answering{}
 	r := newTest(t, peers)

@@ -2,13 +2,12 @@ package node
 
 import (
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/diskuse"
 	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/store/index"
 )
@@ -76,7 +75,7 @@ func (g *diskGauge) use() int64 {
 	}
 	if g.other != nil {
 		g.used = g.other()
-	} else if used, err := allocated(g.dir); err == nil {
+	} else if used, err := diskuse.Allocated(g.dir); err == nil {
 		g.used = used
 	}
 	g.next = now.Add(max(diskEvery, diskCost*time.Since(now)))
@@ -136,28 +135,4 @@ func (n *Node) putsOff(req *wire.Request) *call.Refusal {
 		return nil
 	}
 	return call.Busy("no room on the disk by this peer's own limit", diskRetry)
-}
-
-// allocated returns the disk space of the files below dir. A file with several links counts once.
-func allocated(dir string) (sum int64, err error) {
-	seen := map[fileID]bool{}
-	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return ignoreGone(err)
-		}
-		info, err := d.Info()
-		if err != nil {
-			return ignoreGone(err)
-		}
-		bytes, id, shared := onDisk(info)
-		if shared && !d.IsDir() {
-			if seen[id] {
-				return nil
-			}
-			seen[id] = true
-		}
-		sum += bytes
-		return nil
-	})
-	return sum, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
+	"github.com/echo-node/echo-node/node/diskuse"
 )
 
 // The gauge counts the files of a directory and of all directories below it. Several links count
@@ -24,14 +25,14 @@ func TestDiskInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one, err := allocated(dir)
+	one, err := diskuse.Allocated(dir)
 	if err != nil || one < 300_000 || one > 400_000 {
 		t.Errorf("three files of 100,000 bytes take %d: %v", one, err)
 	}
 	if err := os.Link(filepath.Join(dir, "index/b"), filepath.Join(dir, "trash/b")); err != nil {
 		t.Skipf("SKIPPED: no links here: %v", err)
 	}
-	if two, err := allocated(dir); err != nil || two != one {
+	if two, err := diskuse.Allocated(dir); err != nil || two != one {
 		t.Errorf("with a link to one of them %d, before %d: %v", two, one, err)
 	}
 }

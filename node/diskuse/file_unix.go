@@ -1,9 +1,8 @@
 //go:build unix
 
-package node
+package diskuse
 
 import (
-	"errors"
 	"io/fs"
 	"syscall"
 )
@@ -19,12 +18,4 @@ func onDisk(info fs.FileInfo) (bytes int64, id fileID, shared bool) {
 	}
 	//nolint:unconvert // the types differ between systems
 	return int64(s.Blocks) * 512, fileID{uint64(s.Dev), uint64(s.Ino)}, s.Nlink > 1
-}
-
-// ignoreGone drops the error of a missing file: files come and go while a directory is walked.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

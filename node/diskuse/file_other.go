@@ -1,11 +1,8 @@
 //go:build !unix
 
-package node
+package diskuse
 
-import (
-	"errors"
-	"io/fs"
-)
+import "io/fs"
 
 // fileID identifies a file, also if it has several names.
 type fileID struct{ dev, inode uint64 }
@@ -13,12 +10,4 @@ type fileID struct{ dev, inode uint64 }
 // onDisk returns the space that a file takes, and whether it has several links.
 func onDisk(info fs.FileInfo) (bytes int64, id fileID, shared bool) {
 	return info.Size(), id, false
-}
-
-// ignoreGone drops the error of a missing file: files come and go while a directory is walked.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

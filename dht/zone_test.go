@@ -83,7 +83,7 @@ func zoned(t *testing.T, most int, zones ...string) (ds []*DHT, add func(zone st
 		o := Options{Key: key, Host: h}
 		if join == nil {
 			charter = partition.DefaultCharter("zones", PeerID(key))
-			charter.Replicas, charter.SliceBits, charter.ZoneMax = 1, 8, most
+			charter.Replicas, charter.SliceBits, charter.ZoneMax = 1, 9, most
 		} else {
 			o.Join = join.Addrs()
 		}
@@ -297,7 +297,8 @@ func testLies(t *testing.T) {
 		}
 		ds[0].zones.Meet(ds[1].Zone(), ds[1].self, ds[3].self, ds[5].self, ds[6].self)
 		before := c.count(ds[0].Stats().Zone)
-		for _, s := range slicesOf[10*i:][:10] {
+		// Each search asks some of the members, drawn at random. After 36 searches the liar was asked.
+		for _, s := range slicesOf[36*i:][:36] {
 			o, err := ds[0].FindOwner(ctx, s)
 			if c.fails != errors.Is(err, zone.ErrNoOwner) || err == nil && o.ID() != honest(s) {
 				t.Errorf("%s: %s: %v, %v, want %s", c.name, s, o.Replicas, err, honest(s))

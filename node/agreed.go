@@ -27,32 +27,3 @@ func (n *Node) replicas(s partition.Slice) []string {
 	}
 	return out
 }
-
-// assignment maps live peers to slices. Each slice is assigned to its owner, or, if the owner is
-// not alive, to another live replica (I8).
-func (n *Node) assignment() map[string][]partition.Slice {
-	out := n.quorum.Assignment()
-	for id, ss := range out {
-		if n.placement.Alive(id) || id == n.id {
-			continue
-		}
-		var left []partition.Slice
-		for _, s := range ss {
-			other := ""
-			for _, k := range n.quorum.ReplicaSet(s).Replicas {
-				if other == "" && n.placement.Alive(k) {
-					other = k
-				}
-			}
-			if other == "" {
-				left = append(left, s)
-			} else {
-				out[other] = append(out[other], s)
-			}
-		}
-		if out[id] = left; len(left) == 0 {
-			delete(out, id)
-		}
-	}
-	return out
-}

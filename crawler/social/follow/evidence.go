@@ -15,11 +15,8 @@ import (
 
 // Limits on the evidence for a verdict.
 const (
-	askedPosts    = 60   // posts read of an undecided account
 	scannedPosts  = 2000 // kept posts that are scanned, of which the newest count
 	mostNeighbour = 500  // accounts of a list, and mentioned accounts, whose verdict is looked up
-	// candidates from a list that was read before its account was found to belong
-	grownFromList = 2000
 )
 
 // Known collects the evidence for a verdict from the store of this peer. Its errors are those of

@@ -42,7 +42,7 @@ func TestCommitReportsAllFaults(t *testing.T) {
 		Next: store.Next{State: 9, Attempts: -1},
 		Site: &store.Site{Site: "web:b.example"}})
 	for _, want := range []string{"state 9", "attempts -1", "no time", "record is of", "record version",
-		"site state is of"} {
+		"the site state belongs to"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Reading a window of rows.
+// Sizes of the window of rows that read takes.
 const (
-	readPage = 64      // rows asked of the store at a time, at least
-	readMost = 1 << 14 // rows looked at for one window: those not due may stand before due ones
+	readPage = 64      // rows that one call asks of the store, at least
+	readMost = 1 << 14 // rows examined for one window: rows that are not due may come before due ones
 )
 
-// SetSlices says which slices this peer crawls from now on. Sites of a slice
-// gained wait out their delay first (I7). Rows of a slice lost are forgotten;
-// fetches under way in it end and are committed while the store has the slice:
-// wait for Busy to say 0 before it is handed over or dropped.
+// SetSlices sets the slices that this peer crawls from now on. The sites of a gained slice first
+// wait one delay (I7). The rows of a lost slice are forgotten. Fetches under way in a lost slice go
+// on, and are committed while the store has the slice. So before the slice is handed over or
+// dropped, wait until Busy returns 0. Safe for concurrent use; it does not wait for a fetch.
 func (c *Crawler) SetSlices(owned []partition.Slice) {
 	now := time.Now()
 	c.mu.Lock()
@@ -41,7 +41,8 @@ func (c *Crawler) SetSlices(owned []partition.Slice) {
 		lost = lost || !kept
 	}
 	c.gained = keep
-	// gained ones too: a fetch that outlived the loss may have put its site back
+	// Also the sites of gained slices: a fetch that ended after the loss may have put its site
+	// back.
 	c.sites.drop(func(sl partition.Slice) bool {
 		_, had := before[sl]
 		_, has := keep[sl]
@@ -54,8 +55,8 @@ func (c *Crawler) SetSlices(owned []partition.Slice) {
 	c.wake()
 }
 
-// Wake says that rows were admitted into sl, at those sites; without sites, at
-// any. It does not wait.
+// Wake says that rows were admitted into sl, at those sites; without sites, that rows may have been
+// admitted at any site. It does nothing if sl is not crawled here. It does not wait.
 func (c *Crawler) Wake(sl partition.Slice, sites ...partition.Site) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,29 +75,29 @@ func (c *Crawler) Wake(sl partition.Slice, sites ...partition.Site) {
 	c.wake()
 }
 
-// Slices is the number of slices crawled.
+// Slices returns the number of slices that are crawled.
 func (c *Crawler) Slices() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.gained)
 }
 
-// Since is when sl came to be crawled here; the zero time when it is not.
+// Since returns the time since which sl is crawled here; the zero time if it is not.
 func (c *Crawler) Since(sl partition.Slice) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.gained[sl]
 }
 
-// Busy is how many Keys of sl are being fetched: picked and not yet committed.
+// Busy returns how many Keys of sl are being fetched: they are picked and not yet committed.
 func (c *Crawler) Busy(sl partition.Slice) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.flying[sl]
 }
 
-// Due is what is known of k, and when its site may be asked again (zero: no
-// fetch of the site is planned).
+// Due returns what the store knows of k, and when its site may be asked again. The time is zero if
+// no fetch of the site is planned. The error is the store's; store.ErrNotExist if k is unknown.
 func (c *Crawler) Due(k partition.Key) (store.Due, time.Time, error) {
 	d, err := c.o.Store.Queue.DueOf(k)
 	if err != nil {
@@ -107,8 +108,8 @@ func (c *Crawler) Due(k partition.Key) (store.Due, time.Time, error) {
 	return d, c.front.Allowed(k.Site()), nil
 }
 
-// Site is the pace of s and what was stopped of it; ErrNotExist when it was
-// never asked.
+// Site returns the pace of s and the counts of what was stopped there. The error is
+// store.ErrNotExist if s was never asked.
 func (c *Crawler) Site(sl partition.Slice, s partition.Site) (store.Site, error) {
 	st, err := c.sites.get(sl, s)
 	if err != nil {
@@ -120,6 +121,7 @@ func (c *Crawler) Site(sl partition.Slice, s partition.Site) (store.Site, error)
 	return st, nil
 }
 
+// startLoad tells load that toLoad is not empty. It does not wait.
 func (c *Crawler) startLoad() {
 	select {
 	case c.loader <- struct{}{}:
@@ -127,8 +129,8 @@ func (c *Crawler) startLoad() {
 	}
 }
 
-// load reads the backlogs of slices gained, apart from the dispatcher: a large
-// store takes a while, and what is loaded can be crawled meanwhile.
+// load reads the backlogs of gained slices until ctx is done. It runs beside the dispatcher: a
+// large store takes a while, and loaded sites are crawled meanwhile.
 func (c *Crawler) load(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -156,6 +158,8 @@ func (c *Crawler) load(ctx context.Context) {
 	}
 }
 
+// loadSlice wakes each site of sl that has rows. It does nothing if the slice was lost meanwhile.
+
 func (c *Crawler) loadSlice(sl partition.Slice) error {
 	backlogs, err := c.o.Store.Queue.Backlogs(sl)
 	if err != nil {
@@ -173,7 +177,8 @@ func (c *Crawler) loadSlice(sl partition.Slice) error {
 	return nil
 }
 
-// read answers a Read step with the rows of the site that are due at now.
+// read answers a Read step with the rows of the site that are due at now. It also tells the
+// frontier when the next row becomes due, and whether there are more due rows.
 func (c *Crawler) read(st frontier.Step, now time.Time) error {
 	var rows []frontier.Row
 	var later time.Time
@@ -197,7 +202,7 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 				more = true
 			}
 		}
-		// Rows are ordered by the hour of At: after one of a later hour none is due.
+		// Rows are ordered by the hour of At: after a row of a later hour, no row is due.
 		past := len(page) > 0 && page[len(page)-1].At.Truncate(time.Hour).After(now)
 		if next == nil || more || past || seen >= readMost {
 			break
@@ -210,9 +215,9 @@ func (c *Crawler) read(st frontier.Step, now time.Time) error {
 	return nil
 }
 
-// admissions are the links of one fetch as the store is to admit them.
-// NoFollow links are left out, and those too deep or into a trap, unless they are to
-// files of accounts; stops counts the latter.
+// admissions turns the links of one fetch into rows that the store admits. It leaves out NoFollow
+// links, links that are too deep, and links into a trap. A link to an account's file is never too
+// deep and never a trap. stops counts the left-out links by reason, except the NoFollow ones.
 func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Link) (out []store.Admission,
 	stops map[string]int64) {
 	stops = map[string]int64{}
@@ -229,7 +234,7 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 		if l.NoFollow {
 			continue
 		}
-		if l.Key.Kind() == partition.KindFile { // it belongs to who names it, and leads nowhere
+		if l.Key.Kind() == partition.KindFile { // a file belongs to the account that names it, and has no links
 			out = append(out, store.Admission{Key: l.Key, Referrer: from.Key, Depth: from.Depth,
 				Priority: min(depth, 255)})
 			continue
@@ -254,7 +259,7 @@ func (c *Crawler) wakeLinked(sl partition.Slice, links []store.Admission) {
 	for _, a := range links {
 		s := a.Key.Site()
 		if _, seen := sites[s]; seen && a.Key.Kind() == partition.KindPage {
-			continue // the pages of a site are of one slice
+			continue // all pages of a site are in one slice
 		}
 		sites[s] = sites[s] || c.o.Store.SliceOf(a.Key) == sl
 	}

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// The years that the pages of a calendar are followed to: back to calendarFrom,
-// and as many years ahead. What people plan or remember on the web is within;
-// outside are the empty pages that a calendar makes for whoever turns it on.
-// Only a link from one page of a calendar to one of another year is judged: what
-// is about another time is still found wherever else it is linked, and the pages
-// of a thread, /topic/5123/2 and /topic/5123/3, are left alone.
+// The range of years in which a calendar's pages are followed: from calendarFrom to this year plus
+// calendarAhead. What people plan or remember on the web lies in this range. Outside it are the
+// empty pages that a calendar makes for everyone who turns its pages.
+//
+// Only a link from one page of a calendar to a page of another year is judged. Pages about other
+// times are still found through other links. The pages of a thread, /topic/5123/2 and
+// /topic/5123/3, are not affected.
 const (
 	calendarFrom  = 1970
-	calendarAhead = 1
+	calendarAhead = 1 // years
 )
 
-// calendar says whether the link leads from a page of a calendar to another of
-// the same, in another year that is not turned to. year is the one we have.
+// calendar reports whether the link leads from one page of a calendar to another page of it, in
+// another year that is out of range. year is the current year.
 func calendar(from, to string, year int) bool {
 	y, ok := dated(to)
 	if !ok || y >= calendarFrom && y <= year+calendarAhead {
@@ -28,7 +29,7 @@ func calendar(from, to string, year int) bool {
 	return ok && was != y && sameShape(from, to)
 }
 
-// sameShape says whether two addresses differ in their numbers alone.
+// sameShape reports whether two addresses differ in their numbers only.
 func sameShape(a, b string) bool {
 	for {
 		a, b = strings.TrimLeft(a, digits), strings.TrimLeft(b, digits)
@@ -45,13 +46,13 @@ func sameShape(a, b string) bool {
 
 const digits = "0123456789"
 
-// dated is the year of the date in an address: /2031/5, /2031-05-01, and in a
-// query year=2031, month=2031-05, date=20310501 or the seconds since 1970.
+// dated returns the year of the date in an address. In a path that is /2031/5 or /2031-05-01. In a
+// query it is year=2031, month=2031-05, date=20310501, or the seconds since 1970.
 func dated(url string) (year int, ok bool) {
 	_, rest, _ := strings.Cut(url, "://")
 	path, query, _ := strings.Cut(rest, "?")
 	_, path, _ = strings.Cut(path, "/")
-	before := 0 // the year that the segment before may be
+	before := 0 // the year in the segment before, if it may be one
 	for segment := range strings.SplitSeq(path, "/") {
 		if y, ok := day8601(segment); ok {
 			return y, true
@@ -73,6 +74,8 @@ func dated(url string) (year int, ok bool) {
 	return 0, false
 }
 
+// datedValue returns the year of one query parameter. A name that means a year needs four digits. A
+// name that means a date needs 6 digits (YYYYMM), 8 (YYYYMMDD), or 9 or 10 (seconds since 1970).
 func datedValue(name, value string) (year int, ok bool) {
 	if y, ok := day8601(value); ok {
 		return y, true
@@ -97,7 +100,7 @@ func datedValue(name, value string) (year int, ok bool) {
 	return 0, false
 }
 
-// day8601 reads 2031-05 and 2031-05-01, with any one of - _ . between.
+// day8601 reads 2031-05 and 2031-05-01, where the separator is one of - _ and the point.
 func day8601(text string) (year int, ok bool) {
 	if len(text) < 6 || len(text) > 10 || !strings.ContainsRune("-_.", rune(text[4])) {
 		return 0, false
@@ -112,6 +115,7 @@ func day8601(text string) (year int, ok bool) {
 	return y, ok && okM && len(parts) <= 2 && m >= 1 && m <= 12
 }
 
+// number reads a decimal number of at most so many digits.
 func number(text string, most int) (int, bool) {
 	if text == "" || len(text) > most || strings.Trim(text, digits) != "" {
 		return 0, false

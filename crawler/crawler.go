@@ -19,59 +19,60 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Options of New.
+// Options are the settings of New. A zero value means the default, if there is one.
 type Options struct {
 	Store   *db.Store // required
 	Sources []Source  // at least one; the first that handles a Key fetches it
-	Peer    string    // Record.Peer
-	// Owns says whether this peer may fetch in that slice now. It is asked when a
-	// Key is picked and again just before each request. nil = yes.
+	Peer    string    // the name of this peer in Record.Peer
+	// Owns reports whether this peer may fetch in the slice now. It is called when a Key is picked
+	// and again just before each request. nil = always.
 	Owns  func(partition.Slice) bool
 	Delay time.Duration // least gap between two requests to a site, default 1 s; <0 = none
-	// Budgeted says of a site that its source keeps the pace there by a budget of calls:
-	// Delay is not kept between its requests. nil = no.
+	// Budgeted reports whether the Source itself limits the calls to the site by a rate budget.
+	// Then Delay is not kept between its requests. nil = no site.
 	Budgeted func(partition.Site) bool
 	Workers  int // concurrent fetches, default 64
-	// JudgeMemory is the most bytes that all pages take together while they are read and judged;
-	// default 512 MiB, at least MinJudgeMemory. See memory.go.
+	// JudgeMemory is how many bytes all pages may take together while they are read and judged.
+	// Default 512 MiB; at least MinJudgeMemory. See memory.go.
 	JudgeMemory int64
-	// Stuck is how long a fetch may make no progress (see watch.go) before it is
-	// cancelled. Default 5 min.
+	// Stuck is how long a fetch may make no progress (see watch.go) before it is cancelled. Default
+	// 5 min.
 	Stuck    time.Duration
-	Limits   Limits // the volunteer's own
+	Limits   Limits // the limits that the volunteer sets
 	MaxDepth int    // links followed from a seed, default 128; <0 = no limit
-	MaxPages int    // pages fetched of one site, ever; the rest is refused; default 100,000; <0 = no limit
-	// Revisit is how often what was fetched is looked at again, on average: by
-	// the default policy of package schedule what changes more is looked at more. The
-	// politeness of a site goes before. 0 = never.
+	MaxPages int    // pages of one site that are ever fetched; others are refused; default 100,000; <0 = no limit
+	// Revisit is the mean time between two visits of a Key that was fetched. The default policy of
+	// package schedule visits what changes more often more often. A site's politeness has
+	// precedence. 0 = never.
 	Revisit time.Duration
-	// Speed is how many times faster than the clock revisits live: Revisit, histories
-	// and plans are in their time, so that a bench replays months in minutes. A store
-	// that was crawled so is of no use to another run. 0 = 1.
+	// Speed is how many times faster than the clock the time of revisits passes. Revisit, histories
+	// and plans are in that time, so that a bench replays months in minutes. No other run can use a
+	// store that was crawled with another Speed. 0 = 1.
 	Speed float64
-	// DomainSites is of how many sites together a registrable domain has the pace
-	// that no other domain links to; each that does adds one. What comes too early
-	// is deferred, not dropped. Default 16; <0 = no limit.
+	// DomainSites is how many sites' paces together are the pace of a registrable domain to which
+	// no other domain links. Each domain that links to it adds one. Requests above the pace are
+	// delayed, not dropped. Default 16; <0 = no limit.
 	DomainSites int
-	// Scope is a wanted time: links that promise pages which speak of it are
-	// fetched first. nil = links nearer to a seed first.
+	// Scope is a wanted time: links that promise pages about this time are fetched first. nil =
+	// links nearer to a seed are first.
 	Scope   period.Scope
 	MaxRows int          // rows of the frontier held in memory, default frontier.DefaultMaxRows
 	Logger  *slog.Logger // default: discard
-	// Place says where the unit of a Key that was fetched in a slice is to be
-	// crawled from now on; nil, or a nil answer: where it is.
+	// Place returns the slice in which the unit of a fetched Key is crawled from now on. Its
+	// arguments are the slice of the fetch and the record. A nil Place, or a nil result, leaves the
+	// unit where it is.
 	Place func(partition.Slice, *store.Record) *store.Placement
-	// Committed is called after each durable commit, a hint that there may be
-	// outbox rows. It must not block.
+	// Committed is called after each durable commit: the outbox may have new rows. It must not
+	// block.
 	Committed func()
-	// AtQuorum is closed when what was committed in the slice so far survives the
-	// loss of this peer, or the slice is not its any more; nil when that is so
-	// already. Until then the site that was asked last is not asked again: what a
-	// lost peer has fetched and nobody else has is one page of a site at most.
-	// nil = commits survive.
+	// AtQuorum returns a channel. It closes when all commits in the slice so far survive the loss
+	// of this peer, or when this peer no longer has the slice. nil = that is so already. Until
+	// then, the site that was asked last is not asked again. So a lost peer takes with it at most
+	// one fetched page per site. A nil AtQuorum = every commit survives.
 	AtQuorum func(partition.Slice) <-chan struct{}
 }
 
+// withDefaults returns o with its zero values replaced by the defaults.
 func (o Options) withDefaults() Options {
 	if o.Owns == nil {
 		o.Owns = func(partition.Slice) bool { return true }
@@ -116,6 +117,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// validate returns all faults of o, joined.
 func (o Options) validate() error {
 	var errs []error
 	if o.Store == nil {
@@ -142,8 +144,8 @@ func (o Options) validate() error {
 	return errors.Join(append(errs, o.Limits.validate())...)
 }
 
-// commitsEach is how many sites a worker may have that wait for Options.AtQuorum.
-// With more it waits, too.
+// commitsEach, times the workers, is how many sites may wait for Options.AtQuorum without a worker.
+// Above that, workers wait too.
 const commitsEach = 16
 
 // Crawler fetches what is due in the slices of one peer. Safe for concurrent use.
@@ -152,29 +154,32 @@ type Crawler struct {
 	limits   *limiter
 	sites    *siteCache
 	domains  *domains
-	revisits *revisits // nil = nothing is looked at again
+	revisits *revisits // nil = nothing is visited again
 	counts   counts
-	run      string // names this process among those that judge
+	run      string // the name of this process, in the attempts that it writes (judging.go)
 	memory   *memory
-	suspects *semaphore.Weighted // one of them at a time
-	slots    chan struct{}       // one for each worker
+	suspects *semaphore.Weighted // one suspect is judged at a time
+	slots    chan struct{}       // one for each running worker
 	commits  chan struct{}       // one for each site that waits for Options.AtQuorum
 	nudge    chan struct{}       // the frontier changed
 	tasks    sync.WaitGroup
-	hands    hands // of fetches, and of what runs beside them
+	hands    hands // goroutines for fetches, and for the work beside them
 	ran      atomic.Bool
-	broken   chan error // the first failure that stops Run
+	broken   chan error // the first error that stops Run
 
-	loader  chan struct{} // toLoad is not empty
+	loader chan struct{} // says that toLoad is not empty
+	// mu guards the fields below.
 	mu      sync.Mutex
 	front   *frontier.Frontier
-	gained  map[partition.Slice]time.Time // the slices to crawl, and since when
-	toLoad  []partition.Slice             // their backlogs are still to be read
+	gained  map[partition.Slice]time.Time // the slices to crawl, with the time they came
+	toLoad  []partition.Slice             // the slices whose backlogs are still to be read
 	loading bool
-	flying  map[partition.Slice]int // picked, not yet committed
+	flying  map[partition.Slice]int // Keys picked and not yet committed, by slice
 }
 
-// New is a Crawler of no slices yet; it reports every fault of o at once.
+// New returns a Crawler without slices. It reports all faults of o at once. It also fails if the
+// store cannot read what earlier runs learned of revisits; if that is only damaged, it is learned
+// again.
 func New(o Options) (*Crawler, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -203,8 +208,8 @@ func New(o Options) (*Crawler, error) {
 	return c, nil
 }
 
-// Run crawls until ctx is done (nil) or the store or a source fails. It returns
-// after every fetch under way has ended, or was given up (watch.go); it can be called once.
+// Run crawls until ctx is done (it returns nil) or the store or a Source fails. It returns after
+// each fetch under way has ended or was given up (watch.go). It can be called once.
 func (c *Crawler) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("crawler: Run was called before")
@@ -227,15 +232,16 @@ func (c *Crawler) Run(ctx context.Context) error {
 	return err
 }
 
-// fail stops Run with err.
+// fail stops Run with err. Only the first error counts.
 func (c *Crawler) fail(err error) {
 	select {
 	case c.broken <- err:
-	default: // one is enough
+	default: // one error is enough
 	}
 }
 
-// dispatch takes one step after the other while there are free workers.
+// dispatch takes one step after the other while there are free workers. It returns nil if ctx is
+// done, otherwise the error that stops Run.
 func (c *Crawler) dispatch(ctx context.Context) error {
 	for {
 		select {
@@ -250,7 +256,7 @@ func (c *Crawler) dispatch(ctx context.Context) error {
 			return err
 		}
 		if started {
-			continue // the task gives its slot back
+			continue // the task frees its slot
 		}
 		<-c.slots
 		if err := c.rest(ctx, wait); err != nil {
@@ -259,8 +265,8 @@ func (c *Crawler) dispatch(ctx context.Context) error {
 	}
 }
 
-// rest waits for wait, at most (0 = not at all, <0 = without end), a change of
-// the frontier or a failure.
+// rest waits until the frontier changes, ctx is done or the crawler fails, but for at most wait.
+// wait of 0 = it does not wait; <0 = it waits without a limit. It returns the failure.
 func (c *Crawler) rest(ctx context.Context, wait time.Duration) error {
 	if wait == 0 {
 		return nil
@@ -281,7 +287,8 @@ func (c *Crawler) rest(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// step takes the next step of the frontier, if the volunteer's limits let it.
+// step takes the next step of the frontier, if the volunteer's limits allow that. started means
+// that a fetch was started, which frees its slot later. Otherwise wait is for rest.
 func (c *Crawler) step(ctx context.Context) (started bool, wait time.Duration, err error) {
 	now := time.Now()
 	if wait := c.limits.hold(now, int(c.counts.ungated.Load())); wait > 0 {
@@ -291,7 +298,7 @@ func (c *Crawler) step(ctx context.Context) (started bool, wait time.Duration, e
 	st := c.front.Next(now)
 	if st.Act == frontier.Fetch {
 		c.flying[st.Slice]++
-		c.counts.fetching.Add(1) // before the row leaves the frontier's view: Stats never misses it
+		c.counts.fetching.Add(1) // before the row leaves the frontier, so that Stats always counts it
 		c.counts.ungated.Add(1)
 	}
 	c.mu.Unlock()
@@ -312,6 +319,7 @@ func (c *Crawler) step(ctx context.Context) (started bool, wait time.Duration, e
 	return false, max(time.Until(st.At), time.Microsecond), nil
 }
 
+// wake tells the dispatcher that the frontier changed. It does not wait.
 func (c *Crawler) wake() {
 	select {
 	case c.nudge <- struct{}{}:

@@ -18,10 +18,11 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// fakeSource answers from a map of links and remembers when each site was asked.
+// fakeSource answers from a map of links, and remembers when each site was asked. Safe for
+// concurrent use.
 type fakeSource struct {
 	links map[partition.Key][]partition.Key
-	reply func(t Task, n int) (Result, error) // nil: done with links; n = earlier fetches of the Key
+	reply func(t Task, n int) (Result, error) // nil: done, with links; n = earlier fetches of the Key
 	took  time.Duration
 
 	mu     sync.Mutex
@@ -31,6 +32,7 @@ type fakeSource struct {
 	faults []string
 }
 
+// newFake returns a fakeSource without links.
 func newFake() *fakeSource {
 	return &fakeSource{links: map[partition.Key][]partition.Key{}, asked: map[partition.Site][]time.Time{},
 		times: map[partition.Key]int{}, flying: map[partition.Site]int{}}
@@ -39,6 +41,7 @@ func newFake() *fakeSource {
 func (f *fakeSource) Name() string                 { return "fake" }
 func (f *fakeSource) Handles(k partition.Key) bool { return k.Kind() == partition.KindPage }
 
+// Fetch asks once, takes f.took, and notes two fetches of one site at the same time as a fault.
 func (f *fakeSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	if err := t.Gate(ctx); err != nil {
 		return Result{Site: t.Site}, err
@@ -62,13 +65,14 @@ func (f *fakeSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	return f.page(t), nil
 }
 
-// link adds links to the page k; pages are fetched at once.
+// link adds links to the page k; pages are fetched immediately.
 func (f *fakeSource) link(k partition.Key, to ...partition.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.links[k] = append(f.links[k], to...)
 }
 
+// page is the result of a good fetch: a record and the links of the page, 1000 bytes.
 func (f *fakeSource) page(t Task) Result {
 	r := Result{Site: t.Site, Reqs: 1, Bytes: 1000, Next: store.Next{State: store.StateDone}}
 	r.Site.Fetched++
@@ -82,6 +86,7 @@ func (f *fakeSource) page(t Task) Result {
 	return r
 }
 
+// check reports the noted faults, and requests to one site that were closer than gap.
 func (f *fakeSource) check(t *testing.T, gap time.Duration) {
 	t.Helper()
 	f.mu.Lock()
@@ -98,19 +103,21 @@ func (f *fakeSource) check(t *testing.T, gap time.Duration) {
 	}
 }
 
-// askedAt is when a site was asked.
+// askedAt returns when a site was asked.
 func (f *fakeSource) askedAt(s partition.Site) []time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.asked[s])
 }
 
+// count returns how often k was fetched.
 func (f *fakeSource) count(k partition.Key) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.times[k]
 }
 
+// memStore returns an empty store in memory, with 16 slices.
 func memStore(t *testing.T) *db.Store {
 	t.Helper()
 	charter := partition.DefaultCharter("test", "founder")
@@ -122,6 +129,7 @@ func memStore(t *testing.T) *db.Store {
 	return s
 }
 
+// key parses a Key, or ends the test.
 func key(t *testing.T, url string) partition.Key {
 	t.Helper()
 	k, err := partition.ParseKey(url)
@@ -131,6 +139,7 @@ func key(t *testing.T, url string) partition.Key {
 	return k
 }
 
+// admit puts seeds into the store.
 func admit(t *testing.T, s *db.Store, keys ...partition.Key) {
 	t.Helper()
 	var as []store.Admission
@@ -142,7 +151,7 @@ func admit(t *testing.T, s *db.Store, keys ...partition.Key) {
 	}
 }
 
-// crawl runs a Crawler of all slices over src for d of fake time.
+// crawl runs a Crawler of all slices with src for the fake time d.
 func crawl(t *testing.T, s *db.Store, src Source, o Options, d time.Duration) *Crawler {
 	t.Helper()
 	o.Store, o.Sources = s, []Source{src}
@@ -159,7 +168,7 @@ func crawl(t *testing.T, s *db.Store, src Source, o Options, d time.Duration) *C
 	return c
 }
 
-// A small world, all of it crawled, each page once, each site at its pace.
+// A small world is crawled completely: each page once, and each site at its pace.
 func TestCrawlsAllAtPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memStore(t)
@@ -193,8 +202,8 @@ func TestCrawlsAllAtPace(t *testing.T) {
 	})
 }
 
-// I7: who starts, or starts again, waits out the delay of every site, and what
-// a site asked for beyond it survives.
+// I7: a peer that starts, or starts again, first waits the delay of every site. A longer wait that
+// a site asked for survives a restart.
 func TestRestartHurriesNoSite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -211,14 +220,14 @@ func TestRestartHurriesNoSite(t *testing.T) {
 			r := f.page(task)
 			switch task.Due.Key.Site() {
 			case b.Site():
-				r.Site.Delay = 10 * time.Second // as a crawl-delay
+				r.Site.Delay = 10 * time.Second // like a Crawl-delay
 			case slow.Site():
-				r.Site.NextAllowed = time.Now().Add(time.Minute) // as a Retry-After
+				r.Site.NextAllowed = time.Now().Add(time.Minute) // like a Retry-After
 			}
 			return r, nil
 		}
 		admit(t, s, keys...)
-		for i := range 40 { // stopped in the middle of anything
+		for i := range 40 { // stopped at arbitrary moments
 			crawl(t, s, f, Options{Delay: 2 * time.Second}, time.Duration(i)*700*time.Millisecond)
 		}
 		f.check(t, 2*time.Second)
@@ -239,8 +248,8 @@ func TestRestartHurriesNoSite(t *testing.T) {
 	})
 }
 
-// A slice lost is not fetched in, one gained waits, and fetches under way in a
-// lost one are known by Busy until they are committed.
+// Nothing is fetched in a lost slice, and a gained one waits. Busy counts the fetches under way in
+// a lost slice until they are committed.
 func TestSlicesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -259,7 +268,7 @@ func TestSlicesComeAndGo(t *testing.T) {
 			t.Fatalf("busy %d, %+v", c.Busy(sl), c.Stats())
 		}
 		c.SetSlices(nil)
-		c.Wake(sl, keys[0].Site()) // not ours: nothing
+		c.Wake(sl, keys[0].Site()) // not our slice: nothing happens
 		time.Sleep(time.Minute)
 		if c.Busy(sl) != 0 || c.Stats().Fetched != 1 || c.Stats().Sites != 0 || s.Stats().Pending != 9 {
 			t.Fatalf("busy %d, %+v", c.Busy(sl), c.Stats())
@@ -270,12 +279,12 @@ func TestSlicesComeAndGo(t *testing.T) {
 		if first := f.askedAt(keys[0].Site())[1].Sub(gained); first < time.Second || s.Stats().Pending != 0 {
 			t.Errorf("asked %v after the gain; %+v", first, s.Stats())
 		}
-		f.check(t, 4*time.Second) // the answer takes 3, the delay is 1
+		f.check(t, 4*time.Second) // the answer takes 3 s, the delay is 1 s
 	})
 }
 
-// Owns is asked at the pick and at each request: a lease that lapses stops the
-// fetches, the Keys stay due.
+// Owns is asked at the pick and at each request. A lease that ends stops the fetches, and the Keys
+// stay due.
 func TestLeaseLapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -297,13 +306,15 @@ func TestLeaseLapses(t *testing.T) {
 	})
 }
 
+// If the slice is lost between the pick and the request, Gate fails and the Key stays due. It is
+// fetched once, later.
 func TestGateAsksOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
 		defer s.Close()
 		admit(t, s, key(t, "https://example.org/"))
 		var asked atomic.Int64
-		// lost between pick and request
+		// the slice is lost between pick and request
 		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return asked.Add(1) != 2 }})
 		defer end()
 		time.Sleep(10 * time.Second)
@@ -313,7 +324,7 @@ func TestGateAsksOwner(t *testing.T) {
 	})
 }
 
-// A failed fetch is an outcome; a panic is one; a store that is shut stops Run.
+// A failed fetch is an outcome, and so is a panic. A closed store stops Run.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -358,8 +369,8 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// A Result with Again keeps the row and commits only the site; the row comes
-// again after the site's delay.
+// A Result with Again keeps the row, and commits only the site. The row is fetched again after the
+// site's delay.
 func TestAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -390,7 +401,8 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// A Source that says Again, and neither asks nor names a time, costs no core: its site rests between two fetches.
+// A Source may say Again without a request and without a time. That does not use up a processor
+// core: its site rests between two fetches.
 func TestAFetchThatNeitherAsksNorWaitsIsNotMadeAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), &idle{}
@@ -403,7 +415,7 @@ func TestAFetchThatNeitherAsksNorWaitsIsNotMadeAtOnce(t *testing.T) {
 	})
 }
 
-// idle is a Source that gets nowhere.
+// idle is a Source that never makes progress.
 type idle struct{ fetches atomic.Int64 }
 
 func (*idle) Name() string                 { return "idle" }
@@ -416,6 +428,7 @@ func (f *idle) Fetch(_ context.Context, t Task) (Result, error) {
 	return Result{Site: t.Site, Again: true}, nil
 }
 
+// Pages above MaxDepth links from a seed are not fetched, and count as stopped by depth.
 func TestDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -432,7 +445,7 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// Revisits: a row done with a time comes again then.
+// Revisits: a row that is done, with a time, is fetched again at that time.
 func TestRevisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()

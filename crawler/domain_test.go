@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// A farm of hosts under one domain gets the pace of 16 sites and no more, a good
-// site beside it all of its own; in the end all is crawled.
+// A farm of hosts under one domain gets the pace of 16 sites and no more. A good site keeps its own
+// pace beside it. In the end all is crawled.
 func TestDomainPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const farm = 400
@@ -30,7 +30,7 @@ func TestDomainPace(t *testing.T) {
 		for _, k := range hosts {
 			farmed += len(f.askedAt(k.Site()))
 		}
-		if most := 17 + 9*16; farmed > most || farmed < most-16 { // the first second is waited out (I7), then a burst
+		if most := 17 + 9*16; farmed > most || farmed < most-16 { // the first second is a wait (I7), then comes a burst
 			t.Errorf("%d requests to the farm in 10 s, want about %d", farmed, most)
 		}
 		if n := len(f.askedAt(home.Site())); n < 9 {
@@ -52,11 +52,12 @@ func TestDomainPace(t *testing.T) {
 	})
 }
 
-// What others link to is paced faster; turns are given once, in order, and given back.
+// A domain to which others link has a faster pace. Turns are given once, in order, and can be
+// returned.
 func TestDomainTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	d := newDomains(2, time.Second)
-	for i := range 3 { // a burst of two sites and the one that begins it
+	for i := range 3 { // a burst of two sites, and the one that begins it
 		if at := d.turn("a.example", partition.Site(fmt.Sprint(i)), now); !at.IsZero() {
 			t.Errorf("turn %d at %v", i, at.Sub(now))
 		}

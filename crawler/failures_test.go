@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The newest failures are kept, newest first, and no more than the cap.
+// The newest failures are kept, newest first, and at most maxFailures.
 func TestFailuresAreARing(t *testing.T) {
 	for _, n := range []int{0, 1, maxFailures - 1, maxFailures, maxFailures + 1, 3*maxFailures + 7} {
 		c := &Crawler{}

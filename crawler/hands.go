@@ -6,17 +6,18 @@ import (
 	"sync"
 )
 
-// hands are goroutines that are used again: the stack of one that judges a page or writes to the store grows, and
-// would be grown and copied for each page anew. Safe for concurrent use.
+// hands are goroutines that are used again. The stack of a goroutine that judges a page or writes
+// to the store grows. A new goroutine for each page would grow and copy its stack each time. Safe
+// for concurrent use.
 type hands struct {
-	most int // that are kept with nothing to do
+	most int // how many idle goroutines are kept
 
 	mu   sync.Mutex
-	idle []chan func() // who waits for work, the last to come first in turn
-	over bool
+	idle []chan func() // the channels of idle goroutines; the last one gets the next work
+	over bool          // no goroutine is kept any more
 }
 
-// do runs f on a goroutine of its own, as go does.
+// do runs f on another goroutine, as the go statement does. It does not wait.
 func (h *hands) do(f func()) {
 	h.mu.Lock()
 	last := len(h.idle) - 1
@@ -31,20 +32,21 @@ func (h *hands) do(f func()) {
 	hand <- f
 }
 
-// work runs f, and what it is given afterwards. Where f ends the goroutine, another takes its place when there is work.
+// work runs f, and then each function that it is given. If f ends the goroutine, a new one is
+// started when there is work.
 func (h *hands) work(f func()) {
-	pprof.SetGoroutineLabels(context.Background()) // and not the labels of the caller
+	pprof.SetGoroutineLabels(context.Background()) // the goroutine must not have the labels of the caller
 	given := make(chan func(), 1)
 	for f != nil {
 		f()
-		f = nil // what it holds is not kept alive by who waits
+		f = nil // so that an idle goroutine does not keep alive what f refers to
 		if h.rest(given) {
 			f = <-given
 		}
 	}
 }
 
-// rest says whether who is given work by given is kept.
+// rest reports whether the goroutine is kept. If so, it gets its next work from given.
 func (h *hands) rest(given chan func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +57,7 @@ func (h *hands) rest(given chan func()) bool {
 	return true
 }
 
-// end lets those go who have nothing to do, and each of the others once it has done its work.
+// end ends each idle goroutine, and each of the others after its work. Later calls of do still run.
 func (h *hands) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

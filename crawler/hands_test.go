@@ -8,7 +8,8 @@ import (
 	"testing/synctest"
 )
 
-// Each function runs once, on a goroutine of its own; who ends is replaced, and nobody is left after the end.
+// Each function runs once, on another goroutine. A goroutine that ends is replaced. None is left
+// after the end.
 func TestHands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hands{most: 3}
@@ -46,13 +47,13 @@ func TestHands(t *testing.T) {
 		h.end()
 		h.do(func() { ran <- 1 })
 		close(last)
-		if n := idle(); len(ran) != 16 || n != 0 { // who is left then, synctest.Test finds
+		if n := idle(); len(ran) != 16 || n != 0 { // synctest.Test fails if a goroutine is left here
 			t.Errorf("after the end: %d ran, want 16; %d wait for work", len(ran), n)
 		}
 	})
 }
 
-// A goroutine that is used again has not the labels by which a stuck fetch is looked for.
+// A goroutine that is used again does not have the labels by which a stuck fetch is found.
 func TestHandsHaveNoLabels(t *testing.T) {
 	h := &hands{most: 1}
 	defer h.end()

@@ -13,43 +13,44 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Hints: sitemaps and feeds say when their entries changed. An entry that says so
-// of a Key that was fetched before that (Hear) has it looked at sooner, as far as the
-// word of that kind was right about this site before (change.Trust). Each visit
-// teaches: with a hint that was heard, and without one; how often we read the list
-// is in it, so a list that is read seldom is worth little, whatever it says.
+// Hints: sitemaps and feeds say when their entries changed. An entry can say that a Key changed
+// after its last fetch (ApplyHints). Then the Key is visited sooner, as far as hints of that kind
+// were right about this site before (change.Trust). Each visit teaches, with a hint and without
+// one. How often we read the list is part of the measure. So a list that is seldom read has little
+// worth.
 //
-// State. What was learned of a site is in its row (trusts), written by whoever
-// fetches there, so by one; what was heard of a Key is in its plan. Both go with
-// the slice. A hint is not kept beyond that: one lost in a crash, or while its Key is
-// being fetched, makes a visit later than it might have been, and loses nothing.
+// State. What was learned of a site is in its row (trusts). The peer that fetches the site writes
+// it, so it has one writer. The pending hint of a Key is in its plan. Both move with the slice. A
+// hint is stored nowhere else. A crash, or a fetch of the Key at that time, can lose a hint. Then a
+// visit is later than it could be, and nothing else is lost.
 //
-// What a site can gain by lying: nothing unless it told the truth before, and then
-// as many visits as visiting all of its pages alike would be (sitePrice.sooner),
-// until a few of them have found nothing. Its pace is the frontier's and stays.
+// What a site can gain by lying: nothing, unless it told the truth before. Then it gains as many
+// visits as an equal share for all its pages would give (sitePrice.sooner), until a few of them
+// found no change. Its pace does not change: the frontier keeps it.
 
-// leastRatio is how much likelier, as odds, a hint must make a change to be
-// followed, and to be believed about when that change was.
+// leastRatio is the odds ratio that a hint needs: how much likelier it must make a change. Below
+// it, a hint is not followed, and its time of the change is not believed.
 const leastRatio = 2
 
-// What is counted of hints (Stats.Hints).
+// The keys of Stats.Hints.
 const (
-	hintHeard    = "heard"    // of Keys that no hint was pending of
-	hintFollowed = "followed" // those that made a visit sooner
-	hintRight    = "right"    // the visit after it found a change
-	hintWrong    = "wrong"    // or none
+	hintHeard    = "heard"    // hints about Keys that had no pending hint
+	hintFollowed = "followed" // hints that made a visit sooner
+	hintRight    = "right"    // hints after which the visit found a change
+	hintWrong    = "wrong"    // hints after which the visit found no change
 )
 
-// hintKinds are the kinds of hints that there are.
+// hintKinds is the number of hint kinds.
 const hintKinds = 4
 
-// trusts is how hints of each kind proved themselves at one site: in its row a
-// byte for the version, 1, then four bytes for each kind in order. What cannot be
-// read is learned anew.
+// trusts says how often hints of each kind were right at one site. In the site's row it is a byte
+// for the version (1), and then four bytes for each kind in order. If it cannot be read, it is
+// learned anew.
 type trusts [hintKinds]change.Trust
 
 const trustsVersion = 1
 
+// decodeTrusts reads what encode wrote; zero trusts if it cannot.
 func decodeTrusts(b []byte) (t trusts) {
 	if len(b) != 1+4*hintKinds || b[0] != trustsVersion {
 		return t
@@ -61,7 +62,7 @@ func decodeTrusts(b []byte) (t trusts) {
 	return t
 }
 
-// encode is nil when nothing was learned.
+// encode returns the bytes for the site's row; nil if nothing was learned.
 func (t *trusts) encode() []byte {
 	if *t == (trusts{}) {
 		return nil
@@ -73,9 +74,10 @@ func (t *trusts) encode() []byte {
 	return b
 }
 
+// of returns the trust in hints of kind k, which is from 1 to hintKinds.
 func (t *trusts) of(k store.HintKind) *change.Trust { return &t[k-1] }
 
-// lessons counts what was learned, for siteChanged.
+// lessons counts what was learned, for hintsChanged.
 func (t *trusts) lessons() (n int) {
 	for _, k := range t {
 		n += int(k.NewRight) + int(k.NewWrong) + int(k.OldRight) + int(k.OldWrong)
@@ -83,7 +85,8 @@ func (t *trusts) lessons() (n int) {
 	return n
 }
 
-// told is Item.Told of a Key about which those kinds of hints were right before.
+// told is Item.Told of a Key: the largest share of changes that hints tell of, among those kinds.
+// kinds has a bit for each kind that was right about this Key before.
 func (t *trusts) told(kinds byte) (share float64) {
 	for k := store.HintSitemap; k <= store.HintElsewhere; k++ {
 		if kinds&(1<<k) != 0 && t.of(k).Ratio(true) >= leastRatio {
@@ -96,15 +99,16 @@ func (t *trusts) told(kinds byte) (share float64) {
 // finding is what a visit found.
 type finding struct {
 	outcome  schedule.Outcome
-	modified time.Time      // as its Last-Modified says; zero = it does not
-	list     store.HintKind // its entries are hints of that kind
+	modified time.Time      // its Last-Modified; zero = there is none
+	list     store.HintKind // the kind of hints that its entries are; 0 = it is no list
 	news     int            // entries that are new or have another date
 }
 
-// learned takes in what a visit found that could tell a change from none: it
-// teaches t and puts the visit into p's history. When a change was that a trusted hint told
-// of, or the Last-Modified, is evidence of its own: the visit came because of the change, so
-// the time between two visits says too little.
+// learned applies the result of a visit: it teaches t, and adds the visit to p's history. A result
+// that cannot tell a change from no change teaches t nothing.
+//
+// The time of a change is extra evidence if a trusted hint or the Last-Modified says it. Such a
+// visit came because of the change, so the time between two visits alone says too little.
 func (r *revisits) learned(p *plan, t *trusts, f finding, now time.Time) {
 	hint, last := p.hint, p.history.Last()
 	_, again := p.history.Latest()
@@ -135,17 +139,18 @@ func (r *revisits) learned(p *plan, t *trusts, f finding, now time.Time) {
 	within := func(at time.Time) bool { return at.After(last) && at.Before(now) }
 	switch {
 	case !changed || f.list != 0:
-	case p.moved && within(hint.At) && t.of(hint.Kind).Ratio(true) >= leastRatio: // the same until then
+	case p.moved && within(hint.At) && t.of(hint.Kind).Ratio(true) >= leastRatio: // unchanged until the hint's time
 		p.history.Add(schedule.Event{At: hint.At, Outcome: schedule.Unchanged})
-	case dated && within(f.modified) && t.of(store.HintHeader).Ratio(true) >= leastRatio: // the same since then
+	case dated && within(f.modified) && t.of(store.HintHeader).Ratio(true) >= leastRatio: // unchanged since then
 		p.history.Add(schedule.Event{At: f.modified, Outcome: schedule.Changed})
 		event.Outcome = schedule.Unchanged
 	}
 	p.history.Add(event)
 }
 
-// tells is Item.Tells of a list: the news that there are a day at the site, of
-// which so many can be as it has items here, as far as they are worth hearing.
+// tells is Item.Tells of a list: the news per day at the site, times the share that is worth
+// having. At most so much news counts as the visits could bring for the items that the site has
+// here.
 func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
 	if p.list == 0 || t.of(p.list).Ratio(true) < leastRatio {
 		return 0
@@ -158,13 +163,13 @@ func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
 	return min(float64(news), float64(visits*items)) / days * t.of(p.list).Told()
 }
 
-// applyHints is the plan of d after a hint at now; ok is false when it changes nothing.
-// gap is the delay of the Key's site, of which site knows what hints are worth.
+// applyHints returns the plan of d after a hint at now; ok is false if the hint changes nothing.
+// gap is the delay of the Key's site. site says how often hints were right there.
 func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap time.Duration,
 	now time.Time) (out store.Plan, ok bool) {
 	p, err := decodePlan(d.History)
 	if err != nil {
-		return out, false // said when it is fetched
+		return out, false // the next fetch logs it
 	}
 	if h.At.After(now) || !h.At.After(p.history.Last()) || p.hint.Kind != 0 && p.hint.Kind != h.Kind {
 		return out, false
@@ -183,7 +188,7 @@ func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap ti
 		return store.Plan{Was: d, At: at, History: p.encode()}, ok
 	}
 	if !followed {
-		ratio = 1 // its plan may be one of the time when hints were trusted
+		ratio = 1 // its plan may be from a time when hints were trusted
 	}
 	sp := r.sites.of(d.Key.Site())
 	b := sp.budget(&r.budget, time.Duration(float64(gap)*r.speed), r.meter.Price())
@@ -196,8 +201,9 @@ func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap ti
 	return store.Plan{Was: d, At: at, History: p.encode()}, ok
 }
 
-// ApplyHints takes up the hints that links into sl bring of Keys that are known there.
-// Whose Keys these are is the caller's to know. The error is the store's.
+// ApplyHints applies the hints of links into sl, for Keys that are known there. The caller makes
+// sure that the hints come from a peer that may give them. Hints for unknown Keys, or for a slice
+// that was handed over, are ignored. The error is the store's. Safe for concurrent use.
 func (c *Crawler) ApplyHints(sl partition.Slice, told []store.Admission) error {
 	if c.revisits == nil {
 		return nil
@@ -213,6 +219,7 @@ func (c *Crawler) ApplyHints(sl partition.Slice, told []store.Admission) error {
 }
 
 func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
+	// applyHints applies at most store.MaxPlans hints.
 	now := c.revisits.scaled(time.Now(), c.revisits.speed)
 	var plans []store.Plan
 	sooner := map[partition.Site]time.Time{}
@@ -247,7 +254,7 @@ func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
 		return nil
 	}
 	if _, err := c.o.Store.Queue.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
-		return nil // its new owner hears the next one
+		return nil // the new owner applies the next hint
 	} else if err != nil {
 		return err
 	}
@@ -264,8 +271,8 @@ func (c *Crawler) applyHints(sl partition.Slice, told []store.Admission) error {
 	return nil
 }
 
-// hinted are those of the links from a fetch in sl whose hints are this peer's to
-// take up at once; those of the others go with the outbox.
+// hinted returns the links of a fetch in sl whose hints this peer applies at once. The hints of the
+// other links go with the outbox.
 func (c *Crawler) hinted(sl partition.Slice, links []store.Admission) (out []store.Admission) {
 	for _, a := range links {
 		if a.Hint.Kind != 0 && (!sl.IsHash() || c.o.Store.SliceOf(a.Key) == sl) {
@@ -275,11 +282,12 @@ func (c *Crawler) hinted(sl partition.Slice, links []store.Admission) (out []sto
 	return out
 }
 
-// datedToDays is how much earlier than it is a date may be that has no hour.
+// datedToDays is how much earlier than the change a date without an hour may be.
 const datedToDays = 24 * time.Hour
 
-// hint is what a link says of its Key's last change; since is when the page it
-// stands on was read before. What was told of then is told another slice once.
+// hint returns what a link says of its Key's last change. since is when the linking page was read
+// before. For a link to another site, a change before since gives no hint: the earlier read gave
+// it.
 func (c *Crawler) hint(from store.Due, l store.Link, since, now time.Time) (h store.Hint) {
 	if l.Modified == nil || c.revisits == nil || l.Modified.After(now) {
 		return h
@@ -297,7 +305,7 @@ func (c *Crawler) hint(from store.Due, l store.Link, since, now time.Time) (h st
 	return store.ParseHint(uint64(kind), l.Modified.Unix())
 }
 
-// listOf is what hints a list has of which l is an entry with a date; 0 = l is none.
+// listOf returns the kind of hints in the list of which l is a dated entry; 0 = l is no such entry.
 func listOf(l store.Link) store.HintKind {
 	switch {
 	case l.Modified == nil:
@@ -309,7 +317,8 @@ func listOf(l store.Link) store.HintKind {
 	return 0
 }
 
-// entries are those of a list of hints, with their dates; of another record kind is 0.
+// entries returns the entries of a list of hints with their dates in Unix seconds. kind is 0 if the
+// record is no such list.
 func entries(r *store.Record) (kind store.HintKind, dates map[partition.Key]int64) {
 	for _, l := range r.Links {
 		k := listOf(l)
@@ -324,7 +333,7 @@ func entries(r *store.Record) (kind store.HintKind, dates map[partition.Key]int6
 	return kind, dates
 }
 
-// listed is what a list says beside its text, in the order in which it says it.
+// listed returns what a list says beside its text, in its own order.
 func listed(r *store.Record) string {
 	var b strings.Builder
 	for _, l := range r.Links {
@@ -339,22 +348,22 @@ func listed(r *store.Record) string {
 	return b.String()
 }
 
-// heard are the hints since New.
+// heard returns a copy of the hint counts since New.
 func (r *revisits) heard() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.hints)
 }
 
-// says is what `show` says of a hint that made a visit sooner.
+// says returns the words in which `show` describes a hint that made a visit sooner.
 func says(h store.Hint) string {
 	who := map[store.HintKind]string{store.HintSitemap: "its sitemap", store.HintFeed: "a feed of its site",
 		store.HintElsewhere: "another site"}[h.Kind]
 	return fmt.Sprintf("%s says that it changed %s; ", who, h.At.UTC().Format(time.RFC3339))
 }
 
-// readBefore is when d was fetched before, zero if never, and now, both in the time
-// of revisits.
+// readBefore returns when d was fetched before (zero = never) and now, both in the time of
+// revisits.
 func (c *Crawler) readBefore(d store.Due, now time.Time) (before, at time.Time) {
 	if c.revisits == nil {
 		return before, now

@@ -14,15 +14,15 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// proven is a site's row after a time in which its sitemap told the truth.
+// proven is the state in a site's row after its sitemap told the truth for some time.
 func proven() []byte {
 	t := trusts{}
 	*t.of(store.HintSitemap) = change.Trust{NewRight: 20, OldRight: 40, OldWrong: 1}
 	return t.encode()
 }
 
-// listing is a site with a sitemap, whose pages change when changed says; the
-// sitemap says what says does, zero = nothing.
+// listing is a site with a sitemap. changed returns the edition of a page at a time. says returns
+// the date of the page in the sitemap; zero = none.
 func listing(t *testing.T, f *fakeSource, pages int, changed func(page int, now time.Time) int64,
 	says func(page int, now time.Time) time.Time) (list partition.Key, all []partition.Key) {
 	list = key(t, "https://news.example.org/sitemap.xml")
@@ -53,8 +53,8 @@ func listing(t *testing.T, f *fakeSource, pages int, changed func(page int, now 
 	return list, all
 }
 
-// A word of a sitemap moves the next visit to the page as far as such words were
-// right before; one in the future, or of before the last visit, moves nothing.
+// An entry of a sitemap makes the next visit to the page sooner, as far as such entries were right
+// before. A date in the future, or before the last visit, changes nothing.
 func TestHintMovesTheNextVisit(t *testing.T) {
 	for name, c := range map[string]struct {
 		says   func(now time.Time) time.Time
@@ -113,8 +113,8 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 	}
 }
 
-// A sitemap that told the truth and now claims that all changes all the time is
-// found out by its own pages, and costs its site's pace and even share nothing.
+// A sitemap that told the truth now claims that everything changes all the time. Its own pages show
+// that this is false. It gains neither pace nor more than an equal share for all pages.
 func TestHostileSitemap(t *testing.T) {
 	const pages, interval, delay = 20, 10 * time.Minute, 2 * time.Second
 	visits := func(lies bool) (n int, st Stats, trust trusts) {
@@ -164,12 +164,12 @@ func TestHostileSitemap(t *testing.T) {
 	}
 }
 
-// Hints bring forward no more visits of a site than visiting all alike would be.
+// Hints make no more visits of a site sooner than an equal share for all its pages allows.
 func TestHintsKeepTheSitesShare(t *testing.T) {
 	const interval = time.Hour
 	s := &sitePrice{items: 10}
 	now, taken := time.Unix(1e9, 0), 0
-	for range 5 * 60 { // five intervals, a wish each twelve seconds for five a minute
+	for range 5 * 60 { // five intervals, with five requests each minute
 		for range 5 {
 			if s.sooner(now, interval) {
 				taken++
@@ -185,7 +185,7 @@ func TestHintsKeepTheSitesShare(t *testing.T) {
 	}
 }
 
-// What a Last-Modified proved right about says when a change was.
+// If Last-Modified was right before, it says when a change was.
 func TestLastModifiedDatesAChange(t *testing.T) {
 	r := newRevisits(time.Hour, 1, time.Unix(0, 0), newLessons())
 	begin := time.Unix(1e9, 0)
@@ -212,7 +212,7 @@ func TestLastModifiedDatesAChange(t *testing.T) {
 	}
 }
 
-// Whatever a site's row holds, it is read and written as it is, or is nothing.
+// The state in a site's row is read and written unchanged, or it counts as nothing.
 func FuzzTrusts(f *testing.F) {
 	f.Add(proven())
 	f.Add([]byte{trustsVersion})

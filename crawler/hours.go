@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Hours is a part of every day, from a minute (included) to another (not
-// included), over midnight when the second comes first. The zero value is the
-// whole day.
+// Hours is a part of every day: from one minute (included) to another (not included). It goes over
+// midnight if the second minute is the smaller one. The zero value is the whole day.
 type Hours struct{ from, to int } // minutes since midnight
 
 const day = 24 * 60
 
-// ParseHours reads "22-07" or "22:30-07:15"; "" and "00-24" are the whole day.
+// ParseHours reads "22-07" or "22:30-07:15". "" and "00-24" are the whole day. Equal ends are an
+// error.
 func ParseHours(text string) (Hours, error) {
 	if text == "" {
 		return Hours{}, nil
@@ -31,7 +31,7 @@ func ParseHours(text string) (Hours, error) {
 	return Hours{from, to % day}, nil
 }
 
-// minutes reads "7", "07" or "07:30", to 24:00.
+// minutes reads "7", "07" or "07:30", up to 24:00, and returns minutes since midnight.
 func minutes(text string) (int, bool) {
 	hour, minute, both := strings.Cut(strings.TrimSpace(text), ":")
 	h, ok := twoDigits(hour)
@@ -45,6 +45,7 @@ func minutes(text string) (int, bool) {
 	return n, ok && m < 60 && n <= day
 }
 
+// twoDigits reads a number of one or two digits.
 func twoDigits(text string) (int, bool) {
 	if text == "" || len(text) > 2 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -53,7 +54,8 @@ func twoDigits(text string) (int, bool) {
 	return n, err == nil
 }
 
-// Until is how long after t, in t's time zone, the hours begin; 0 within them.
+// Until returns how long after t the hours begin, in t's time zone. It is 0 within them, otherwise
+// at least 1 s.
 func (h Hours) Until(t time.Time) time.Duration {
 	if h.from == h.to {
 		return 0

@@ -10,19 +10,23 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A page that ends the process that judges it would end one peer after the other: its Key stays due, and the next owner
-// of its slice fetches it. So no page is judged before the attempt is durable at a majority of the slice's replicas
-// (judge). An attempt that is found open by another process was under way at the death of the first. With one such
-// death the Key is a suspect: from then on it is judged while nothing else is, and its attempt is open for as long
-// only, so that the next death proves which page it was. With two it is left alone (store.StateQuarantined).
+// A page that kills the process that judges it would kill one peer after the other. Its Key stays
+// due, and the next owner of its slice fetches it. So no page is judged before the attempt is
+// durable at a majority of the slice's replicas (judge).
+//
+// If another process finds an open attempt, the attempt was under way when the first process died.
+// After one such death the Key is a suspect. From then on nothing else is judged beside it, and its
+// attempt is open only while it is judged. So the next death proves which page it was. After two
+// deaths it is left alone (store.StateQuarantined).
 //
 // What a crash leaves:
 //   - before the attempt is durable: nothing, and nothing was judged;
 //   - after it, before a majority has it: the same, or an attempt that makes the Key a suspect;
 //   - while the page is judged, or before the Commit is durable: an open attempt, and the Key due;
-//   - after the Commit: neither, as one batch has both.
+//   - after the Commit: neither, because one batch writes the commit and ends the attempt.
 
-// judge is Task.Judge.
+// judge is Task.Judge: it waits for need bytes of memory and until the attempt is durable. The
+// caller calls done after the judgement.
 func (t *task) judge(ctx context.Context, need int64) (done func(), err error) {
 	if err := t.pulse.hold(); err != nil {
 		return nil, err
@@ -38,8 +42,9 @@ func (t *task) judge(ctx context.Context, need int64) (done func(), err error) {
 	return done, nil
 }
 
-// reserve waits for the memory that a judgement may take. A page that is a suspect takes all of it and is so alone,
-// until its task ends. Who asks several times (need is 0) is alone among suspects, and only until done.
+// reserve waits for the memory that a judgement may take. A suspect takes all of it, and so is
+// judged alone, until its task ends. A suspect that may ask several times (need is 0) takes no
+// memory. It excludes only other suspects, and only until done is called.
 func (t *task) reserve(ctx context.Context, need int64) (done func(), err error) {
 	c, m := t.c, t.c.memory
 	if !t.suspect {
@@ -60,7 +65,7 @@ func (t *task) reserve(ctx context.Context, need int64) (done func(), err error)
 	free := sync.OnceFunc(func() { c.suspects.Release(1) })
 	t.holds.add(free)
 	t.alone = true
-	if need == 0 { // it may ask again, and hold up all pages meanwhile, or be accused of a death that comes then
+	if need == 0 { // it may ask again: it must not hold up all pages until then, nor be blamed for a death in between
 		return func() {
 			t.lived()
 			t.alone = false
@@ -75,19 +80,19 @@ func (t *task) reserve(ctx context.Context, need int64) (done func(), err error)
 	return func() {}, nil
 }
 
-// trying is the writing of an attempt.
+// trying is the write of an attempt.
 type trying struct {
-	written chan struct{} // closed once err is known
+	written chan struct{} // closed when err is set
 	err     error
 }
 
-// errEnding is of an attempt whose writing did not return: the disk failed, and whoever is told of that
-// (store.Options.Fatal) ended the goroutine.
+// errEnding is the result of an attempt whose write did not return: the disk failed, and
+// store.Options.Fatal ended the goroutine.
 var errEnding = errors.New("crawler: the store has failed for good")
 
-// begin has it written down that the Key is about to be judged, once a fetch. Gate calls it before the request, so that
-// the disk and the replicas learn of it while the site answers; of a suspect only attempt does, when the suspect is
-// alone.
+// begin starts to write that the Key is about to be judged; it does nothing if an attempt is open.
+// Gate calls it before the request. So the disk and the replicas store the attempt while the site
+// answers. For a suspect, only attempt calls it, when the suspect is alone.
 func (t *task) begin() {
 	a := &trying{written: make(chan struct{}), err: errEnding}
 	if !t.trying.CompareAndSwap(nil, a) {
@@ -106,8 +111,8 @@ func (t *task) begin() {
 	})
 }
 
-// written waits until the attempt that has begun is on disk, and says whether there is one. It waits for this disk
-// alone.
+// written waits until the attempt that has begun is on this peer's disk. open says whether there is
+// an attempt. It does not wait for other replicas.
 func (t *task) written() (open bool, err error) {
 	a := t.trying.Load()
 	if a == nil {
@@ -117,17 +122,19 @@ func (t *task) written() (open bool, err error) {
 	return a.err == nil, a.err
 }
 
-// suspectWait is how long a suspect may wait for the majority. Nothing is judged meanwhile, and a death in that time
-// accuses it all the same.
+// suspectWait is how long a suspect may wait for the majority. Nothing is judged in that time, and
+// a death in that time counts against the suspect.
 const suspectWait = 5 * time.Second
 
-// errUnheard is of a suspect that no majority has heard of in time: it is tried again after unheardRest.
+// errUnheard means that no majority stored the attempt at a suspect in time. The suspect is tried
+// again after unheardRest.
 var errUnheard = errors.New("crawler: no majority of the replicas knows of the attempt at a suspect")
 
 const unheardRest = time.Minute
 
-// attempt waits until a majority of the replicas knows of the attempt. That of a suspect begins once they know of all
-// that was before it, so that the wait is short, and is withdrawn when it is not.
+// attempt waits until a majority of the replicas has the attempt. The attempt at a suspect begins
+// when the majority has all that was written before, so that the wait is short. It is withdrawn if
+// the wait is longer than suspectWait.
 func (t *task) attempt(ctx context.Context) error {
 	if t.known.Load() {
 		return nil
@@ -152,7 +159,7 @@ func (t *task) attempt(ctx context.Context) error {
 	return nil
 }
 
-// committed waits until what was written of the slice is known to a majority of its replicas.
+// committed waits until a majority of the slice's replicas has all that was written in it.
 func (t *task) committed(ctx context.Context) error {
 	sl := t.step.Slice
 	if committed := t.c.o.AtQuorum(sl); committed != nil {
@@ -162,15 +169,15 @@ func (t *task) committed(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	if t.c.o.Store.Log.Fenced(sl) { // nobody waits for a majority there any more
+	if t.c.o.Store.Log.Fenced(sl) { // AtQuorum does not wait in such a slice
 		return ErrNotOwned
 	}
 	return nil
 }
 
-// lived says that the attempt has ended, and the process lives.
+// lived ends an open attempt, because the process has survived it.
 func (t *task) lived() {
-	// one that could not be written is told to whoever waits for it: the judgement, or the Commit
+	// If its write failed, the judgement or the Commit returns that error.
 	open, _ := t.written()
 	if !open {
 		return
@@ -183,7 +190,7 @@ func (t *task) lived() {
 	}
 }
 
-// endAttempt ends the attempt where no Commit did, and lets go of what the task holds.
+// endAttempt ends the attempt if no Commit did, and releases what the task holds.
 func (t *task) endAttempt() {
 	if !t.wrote {
 		t.lived()
@@ -191,7 +198,8 @@ func (t *task) endAttempt() {
 	t.holds.end()
 }
 
-// mayTry says whether the Key may be judged, and how. One that processes died at is left alone.
+// mayTry reports whether the Key may be judged. It marks a Key as a suspect after one death. After
+// two deaths it quarantines the Key and returns false.
 func (t *task) mayTry(now time.Time) bool {
 	c, sl, k := t.c, t.step.Slice, t.due.Key
 	trial, err := c.o.Store.Queue.Trial(sl, k)

@@ -15,34 +15,35 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// lessons is what this peer has learned of how its Keys change, all together: the
-// model that decisions begin with, and the sample of histories that it is fitted
-// to. A Key is in the sample by a salted hash of its name alone, so that what is
-// looked at often is there no more than what is not. Not safe for concurrent use.
+// lessons is what this peer has learned of how all its Keys change. It has the model with which
+// decisions begin, and the sample of histories to which the model is fitted. A salted hash of a
+// Key's name alone decides whether the Key is in the sample. So a Key that is often visited is not
+// more likely in it. Not safe for concurrent use.
 type lessons struct {
 	model  schedule.Model
 	salt   uint64
-	limit  uint64                       // hashes in the sample are at most that
-	sample map[uint64]*schedule.History // by hash; nobody changes them
-	after  time.Time                    // of the next fit, in the time of revisits
-	wait   float64                      // mean intervals between the last two
-	busy   bool                         // a fit is under way
+	limit  uint64                       // the sample has the hashes up to this one
+	sample map[uint64]*schedule.History // by hash; a history in it never changes
+	after  time.Time                    // when the next fit is due, in the time of revisits
+	wait   float64                      // between the last two fits, in mean intervals
+	busy   bool                         // a fit is running
 }
 
 const (
-	maxSample = 1000 // histories; when there are more, every second goes
-	// The first fit is after fitFirst mean intervals, and each later one waits half as
-	// long again: as in the contest of policies.
+	maxSample = 1000 // histories; above it, limit halves, and about half of them go
+	// The first fit is after fitFirst mean intervals. Each later one waits fitLater times as long
+	// as the one before, and at least one interval. The contest of policies uses the same values.
 	fitFirst = 0.5
 	fitLater = 1.5
 )
 
+// newLessons returns lessons that know nothing, with a salt of their own.
 func newLessons() *lessons {
 	return &lessons{model: schedule.NewModel(), salt: rand.Uint64(), limit: math.MaxUint64,
 		sample: map[uint64]*schedule.History{}}
 }
 
-// see takes in the history of k after a visit; h is not changed any more.
+// see adds the history of k after a visit, if k is in the sample. h must not change afterwards.
 func (l *lessons) see(k partition.Key, h *schedule.History) {
 	if visits, _ := h.Totals(); visits == 0 {
 		return
@@ -67,8 +68,8 @@ func (l *lessons) see(k partition.Key, h *schedule.History) {
 	}
 }
 
-// mixed spreads a sum of FNV, whose high bits hardly differ between like names
-// (the finaliser of MurmurHash3).
+// mixed spreads the bits of an FNV sum, whose high bits are nearly equal for similar names. It is
+// the finaliser of MurmurHash3.
 func mixed(x uint64) uint64 {
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
@@ -77,7 +78,8 @@ func mixed(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// due is the sample to fit the model to, nil when it is not time.
+// due returns the sample to which the model is fitted now; nil if it is not time. The caller then
+// fits the model, and clears busy.
 func (l *lessons) due(now time.Time, interval time.Duration) []*schedule.History {
 	if l.after.IsZero() {
 		l.wait, l.after = fitFirst, now.Add(time.Duration(fitFirst*float64(interval)))
@@ -95,15 +97,16 @@ func (l *lessons) due(now time.Time, interval time.Duration) []*schedule.History
 	return out
 }
 
-// metaLessons names what is kept in the store, version 1: a byte for the version,
-// the weights of Model.Prior and Model.Start and its Drift as float64, salt and
-// limit, then for each history its hash, its length as a varint, and itself. It is
-// written after each fit: what was seen since then is lost with the process.
+// metaLessons names the row in the store. Version 1 is a byte for the version, then the weights of
+// Model.Prior and Model.Start, and the Drift, as float64. Salt and limit follow. Then come for each
+// history its hash, its length as a varint, and its bytes. All fixed-size numbers are big-endian.
+// The row is written after each fit: a crash loses what was seen since then.
 const (
 	metaLessons    = "revisits"
 	lessonsVersion = 1
 )
 
+// encode returns the stored form; the order of the histories is arbitrary.
 func (l *lessons) encode() []byte {
 	b := []byte{lessonsVersion}
 	for _, w := range l.numbers() {
@@ -120,7 +123,7 @@ func (l *lessons) encode() []byte {
 	return b
 }
 
-// numbers are the learned parts of the model, in the order they are stored.
+// numbers returns the learned parts of the model, in the order in which they are stored.
 func (l *lessons) numbers() []*float64 {
 	all := make([]*float64, 0, 2*schedule.Rates+1)
 	for _, belief := range []*schedule.Belief{&l.model.Prior, &l.model.Start} {
@@ -130,6 +133,9 @@ func (l *lessons) numbers() []*float64 {
 	}
 	return append(all, &l.model.Drift)
 }
+
+// decodeLessons reads what encode wrote. It fails if the version, a length or the model is not
+// valid.
 
 func decodeLessons(b []byte) (*lessons, error) {
 	l := newLessons()
@@ -166,8 +172,8 @@ func decodeLessons(b []byte) (*lessons, error) {
 	return l, nil
 }
 
-// loadLessons are those of the store, or none: what cannot be read is learned
-// anew, with a word of why. The error is the store's.
+// loadLessons returns the lessons of the store. If there are none, or if they cannot be read, it
+// returns new ones, and why then says the reason. err is the store's.
 func loadLessons(s *db.Store) (l *lessons, why, err error) {
 	b, err := s.Meta(metaLessons)
 	if errors.Is(err, store.ErrNotExist) {
@@ -182,7 +188,7 @@ func loadLessons(s *db.Store) (l *lessons, why, err error) {
 	return l, nil, nil
 }
 
-// learn fits the model when it is time, apart from the fetches.
+// learn starts a fit of the model if one is due. The fit runs beside the fetches.
 func (c *Crawler) learn() {
 	r := c.revisits
 	r.mu.Lock()

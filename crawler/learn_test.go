@@ -12,7 +12,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// looked is the history of an item seen n times, a day apart, changed each time or never.
+// looked is the history of an item that was seen n times, a day apart, and changed each time or
+// never.
 func looked(n int, changed bool) *schedule.History {
 	h := new(schedule.History)
 	for i := range n {
@@ -25,8 +26,8 @@ func looked(n int, changed bool) *schedule.History {
 	return h
 }
 
-// A Key looked at a hundred times counts once, the sample stays bounded and even,
-// and what is stored comes back.
+// A Key that is visited a hundred times counts once. The sample stays limited and even. What is
+// stored can be read again.
 func TestLessonsSampleKeysAndNotVisits(t *testing.T) {
 	l := newLessons()
 	l.salt = 7
@@ -34,7 +35,7 @@ func TestLessonsSampleKeysAndNotVisits(t *testing.T) {
 	for i := range keys {
 		k := partition.Key(fmt.Sprintf("web:https://s%d.example.org/", i))
 		h := looked(3, i%4 == 0)
-		for range 1 + 20*(1-min(1, i%4)) { // those that change are seen twenty times as often
+		for range 1 + 20*(1-min(1, i%4)) { // Keys that change are seen more often
 			l.see(k, h)
 		}
 	}
@@ -81,8 +82,8 @@ func TestLessonsSampleKeysAndNotVisits(t *testing.T) {
 	}
 }
 
-// A crawl learns how its pages change, all together, and knows it after a restart:
-// what it believes of a new page is no longer the prior that knows nothing.
+// A crawl learns how all its pages change, and knows it after a restart. Then it expects of a new
+// page something else than the prior that knows nothing.
 func TestCrawlLearnsHowPagesChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -93,7 +94,7 @@ func TestCrawlLearnsHowPagesChange(t *testing.T) {
 		}
 		f.reply = func(task Task, n int) (Result, error) {
 			r := f.page(task)
-			r.Record.Text = "edition " + string(rune('a'+n%26)) // each visit finds another
+			r.Record.Text = "edition " + string(rune('a'+n%26)) // each visit finds another edition
 			r.Record.Digest = "sha256:" + r.Record.Text
 			return r, nil
 		}
@@ -117,7 +118,7 @@ func TestCrawlLearnsHowPagesChange(t *testing.T) {
 	})
 }
 
-// FuzzLessons: what the store says is read whole or not at all.
+// FuzzLessons: what the store has is read completely or not at all.
 func FuzzLessons(f *testing.F) {
 	l := newLessons()
 	l.see("web:https://example.org/", looked(3, true))

@@ -13,31 +13,32 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Limits are the volunteer's own. At one the peer stops fetching; nothing is
-// dropped. 0 = no such limit.
+// Limits are the limits that the volunteer sets. While one applies, the peer fetches nothing and
+// drops nothing. 0 = no such limit.
 type Limits struct {
-	MaxRate float64 // requests a second, of all sites together
-	// bytes received a second, in the mean: what one fetch takes over is waited out before the next
+	MaxRate float64 // requests a second, for all sites together
+	// bytes received a second, on average: after a fetch above it, the next fetch waits
 	MaxBandwidth int64
-	MaxDisk      int64 // bytes of the data directory; of the outbox a tenth
-	// DiskFull says in words, which begin with "disk", that MaxDisk is reached; "" while it is not. Default:
-	// when the store has so many.
+	MaxDisk      int64 // bytes of the data directory; the outbox may have a tenth of it
+	// DiskFull returns "" while MaxDisk is not reached. Otherwise it returns words that begin with
+	// "disk". If it is nil, the disk is full when the store has MaxDisk bytes.
 	DiskFull func() string
 	Hours    string // local hours of the day in which to fetch: "22-07", "22:30-07:15"; "" = all
 	// Zone is the time zone of Hours, default time.Local.
 	Zone *time.Location
 }
 
-// outboxRow is what a row of the outbox is taken to weigh.
+// outboxRow is the assumed size of an outbox row, in bytes.
 const outboxRow = 256
 
-// How often the slow limits are looked at, and for how long after it held a
-// limit is named in Stats.
+// How often the slow limits are checked, and for how long Stats still names a limit after it
+// applied.
 const (
 	recheck = time.Second
 	named   = 2 * time.Second
 )
 
+// validate returns all faults of l, joined.
 func (l Limits) validate() error {
 	var errs []error
 	if l.MaxRate < 0 || l.MaxBandwidth < 0 || l.MaxDisk < 0 {
@@ -50,7 +51,7 @@ func (l Limits) validate() error {
 	return errors.Join(errs...)
 }
 
-// limiter enforces Limits. Safe for concurrent use.
+// limiter applies Limits. Safe for concurrent use.
 type limiter struct {
 	l     Limits
 	hours Hours
@@ -59,10 +60,11 @@ type limiter struct {
 	stats func() store.Stats
 
 	mu   sync.Mutex
-	paid time.Time            // the bytes received are paid for by then
-	held map[string]heldUntil // by limit
+	paid time.Time            // when the received bytes are within MaxBandwidth again
+	held map[string]heldUntil // the limits that applied lately, by name
 }
 
+// heldUntil is a limit that applied, in words, and until when Stats names it.
 type heldUntil struct {
 	words string
 	until time.Time
@@ -80,8 +82,8 @@ func newLimiter(l Limits, s *db.Store) *limiter {
 	return m
 }
 
-// hold is how long no fetch may be started, 0 = one may. pending fetches have
-// been started and not yet asked for their first request.
+// hold returns how long no fetch may be started; 0 = one may start. pending is the number of
+// started fetches that have not made their first request.
 func (m *limiter) hold(now time.Time, pending int) time.Duration {
 	if wait := m.closed(now); wait > 0 {
 		return wait
@@ -97,7 +99,8 @@ func (m *limiter) hold(now time.Time, pending int) time.Duration {
 	return 0
 }
 
-// closed is how long nothing may be received, 0 = it may: the rate is of requests.
+// closed returns how long nothing may be received; 0 = something may. It does not check the rate,
+// which limits requests.
 func (m *limiter) closed(now time.Time) time.Duration {
 	if wait, _ := m.shut(now); wait > 0 {
 		return wait
@@ -115,13 +118,15 @@ func (m *limiter) closed(now time.Time) time.Duration {
 	return 0
 }
 
-// shut is how long to wait for the hours, and in words.
+// shut returns how long to wait for the hours, at most a minute, and the limit in words. The wait
+// is 0 within the hours.
 func (m *limiter) shut(now time.Time) (time.Duration, string) {
 	wait := m.hours.Until(now.In(m.zone))
-	return min(wait, time.Minute), "hours " + m.l.Hours // the clock or the zone may be set meanwhile
+	return min(wait, time.Minute), "hours " + m.l.Hours // the clock or the zone may change meanwhile
 }
 
-// full is which share of the disk is used up, and when to look again.
+// full returns which limit of the disk is reached, in words, and when to check again; "" and 0 if
+// none.
 func (m *limiter) full() (string, time.Duration) {
 	if m.l.MaxDisk == 0 {
 		return "", 0
@@ -140,7 +145,7 @@ func (m *limiter) full() (string, time.Duration) {
 	return "", 0
 }
 
-// request waits for a request's share of the rate.
+// request waits until the rate allows one request. It fails if ctx is done.
 func (m *limiter) request(ctx context.Context) error {
 	if m.rate == nil {
 		return ctx.Err()
@@ -148,7 +153,7 @@ func (m *limiter) request(ctx context.Context) error {
 	return m.rate.Wait(ctx)
 }
 
-// spent notes that n bytes were received.
+// spent counts n bytes that were received.
 func (m *limiter) spent(now time.Time, n int64) {
 	if m.l.MaxBandwidth == 0 || n <= 0 {
 		return
@@ -158,6 +163,7 @@ func (m *limiter) spent(now time.Time, n int64) {
 	if m.paid.Before(now) {
 		m.paid = now
 	}
+	// note makes Stats name a limit during its wait, and a little longer.
 	m.paid = m.paid.Add(time.Duration(float64(n) / float64(m.l.MaxBandwidth) * float64(time.Second)))
 }
 
@@ -167,7 +173,7 @@ func (m *limiter) note(now time.Time, wait time.Duration, limit, words string) {
 	m.held[limit] = heldUntil{words, now.Add(wait + named)}
 }
 
-// words are the limits that hold, or held the pace a moment ago.
+// words returns the limits that apply now, or applied a moment ago.
 func (m *limiter) words(now time.Time) []string {
 	var out []string
 	if wait, words := m.shut(now); wait > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// many are n pages on n sites of one domain.
+// many returns n pages on n sites of one domain.
 func many(t *testing.T, n int) []partition.Key {
 	var keys []partition.Key
 	for i := range n {
@@ -43,6 +43,7 @@ func begin(t *testing.T, s *db.Store, f *fakeSource, o Options) (*Crawler, func(
 	}
 }
 
+// Four requests a second pass, at even gaps, and Stats names the limit. In the end all is fetched.
 func TestMaxRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -51,7 +52,7 @@ func TestMaxRate(t *testing.T) {
 		admit(t, s, keys...)
 		c, end := begin(t, s, f, Options{Limits: Limits{MaxRate: 4}})
 		defer end()
-		time.Sleep(11 * time.Second) // the first second is every site's delay
+		time.Sleep(11 * time.Second) // each site first waits one second
 		if got := c.Stats(); got.Requests < 38 || got.Requests > 41 ||
 			!slices.Contains(got.Limits, "rate 4 requests/s") {
 			t.Errorf("%d requests in 10 s at 4/s; limits %q", got.Requests, got.Limits)
@@ -73,12 +74,13 @@ func TestMaxRate(t *testing.T) {
 	})
 }
 
+// Received bytes stay near the limit, and Stats names it.
 func TestMaxBandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
 		defer s.Close()
 		admit(t, s, many(t, 300)...)
-		c, end := begin(t, s, f, Options{Workers: 4, Limits: Limits{MaxBandwidth: 2000}}) // a page is 1000 bytes
+		c, end := begin(t, s, f, Options{Workers: 4, Limits: Limits{MaxBandwidth: 2000}}) // a page has 1000 bytes
 		defer end()
 		time.Sleep(61 * time.Second)
 		if got := c.Stats(); got.Bytes < 110_000 || got.Bytes > 125_000 ||
@@ -88,7 +90,7 @@ func TestMaxBandwidth(t *testing.T) {
 	})
 }
 
-// Hours over midnight: nothing is asked outside them, and all of it within.
+// Hours over midnight: nothing is asked outside them, and everything is asked within them.
 func TestHoursHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // fake time begins at midnight UTC
 		s, f := memStore(t), newFake()
@@ -114,6 +116,7 @@ func TestHoursHold(t *testing.T) {
 	})
 }
 
+// If the disk is full, nothing is fetched, Stats says so, and no row is lost.
 func TestMaxDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -131,8 +134,8 @@ func TestMaxDisk(t *testing.T) {
 	})
 }
 
-// Links into slices of others stay in the outbox; a tenth of the disk full of
-// them stops the fetching, and when they are sent it goes on.
+// Links into other peers' slices stay in the outbox. If it takes a tenth of the disk, fetching
+// stops. It goes on when the rows are sent.
 func TestOutboxHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -174,6 +177,7 @@ func TestOutboxHolds(t *testing.T) {
 	})
 }
 
+// All forms of hours are read, and Until is exact. New reports all faults at once.
 func TestParseHours(t *testing.T) {
 	at := func(text string) time.Time {
 		v, err := time.ParseInLocation("15:04", text, time.UTC)
@@ -213,6 +217,7 @@ func TestParseHours(t *testing.T) {
 	}
 }
 
+// When the wait ends, the hours have begun.
 func FuzzParseHours(f *testing.F) {
 	f.Add("22-07", int64(0))
 	f.Add("22:30-07:15", int64(1e9))

@@ -15,8 +15,8 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// TestAttackPagesThatNeedMuch: 64 workers with the worst page each stay under the budget, all come to their turn, and
-// who waits for much is not passed by those who need little.
+// 64 workers, each with the worst page, stay within the limit, and all get their turn. A worker
+// that waits for much memory is not overtaken by those that need little.
 func TestAttackPagesThatNeedMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
@@ -26,7 +26,7 @@ func TestAttackPagesThatNeedMuch(t *testing.T) {
 		for i := range 64 {
 			need := int64(64 * mib)
 			if i%16 == 0 {
-				need = 1 << 40 // more than there is: it has all of it
+				need = 1 << 40 // more than there is: it takes all
 			}
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
@@ -72,10 +72,11 @@ func TestAttackPagesThatNeedMuch(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		if got, err := m.take(t.Context(), m.judging, 0); got != 0 || err != nil { // who needs none is behind nobody
+		// a request for nothing waits for nothing
+		if got, err := m.take(t.Context(), m.judging, 0); got != 0 || err != nil {
 			t.Errorf("%d, %v", got, err)
 		}
-		m.give(m.judging, 1) // enough for little
+		m.give(m.judging, 1) // enough for a small request
 		synctest.Wait()
 		if len(order) > 0 {
 			t.Error("little passed much")
@@ -88,7 +89,7 @@ func TestAttackPagesThatNeedMuch(t *testing.T) {
 	})
 }
 
-// TestMemoryWaitEnds: the wait for memory ends with the context.
+// The wait for memory ends with the context.
 func TestMemoryWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(MinJudgeMemory)
@@ -107,7 +108,7 @@ func TestMemoryWaitEnds(t *testing.T) {
 	})
 }
 
-// hungry is a Source whose pages need much, of which it notes how many are judged at once.
+// hungry is a Source whose pages need much memory. It counts how many are judged at once.
 type hungry struct {
 	need              int64
 	now, most, judged atomic.Int64
@@ -117,6 +118,7 @@ type hungry struct {
 func (*hungry) Name() string               { return "hungry" }
 func (*hungry) Handles(partition.Key) bool { return true }
 
+// Fetch needs room for a body, then room to judge it, and holds that for 100 ms.
 func (h *hungry) Fetch(ctx context.Context, t Task) (Result, error) {
 	if err := t.Gate(ctx); err != nil {
 		return Result{}, err
@@ -142,8 +144,8 @@ func (h *hungry) Fetch(ctx context.Context, t Task) (Result, error) {
 
 var _ fetch.Room = (&task{}).room
 
-// TestAttackWorkersThatNeedMuch: as many pages are judged at once as there is memory for, whatever the number of
-// workers; all are judged, and all of it is given back.
+// As many pages are judged at once as memory allows, for any number of workers. All are judged, and
+// all memory is released.
 func TestAttackWorkersThatNeedMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memStore(t)

@@ -9,10 +9,12 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// mostOthers is how many rows of a slice Task.Others looks at.
+// mostOthers is how many rows of a slice Task.Others examines.
 const mostOthers = 1 << 10
 
-// others is Task.Others.
+// others is Task.Others: it passes to take the rows of the same site that are due now, except the
+// Key of the task. The task's slice comes first, then the other slices of the site that this peer
+// may fetch. It ends when take returns false or an error.
 func (t *task) others(take func(store.Due, partition.Slice) (bool, error)) error {
 	c, now := t.c, time.Now()
 	c.mu.Lock()
@@ -32,7 +34,7 @@ func (t *task) others(take func(store.Due, partition.Slice) (bool, error)) error
 	return nil
 }
 
-// othersIn is Task.Others of one slice.
+// othersIn is Task.Others for one slice. more is false if take asked to stop.
 func (t *task) othersIn(sl partition.Slice, now time.Time,
 	take func(store.Due, partition.Slice) (bool, error)) (more bool, err error) {
 	var from []byte

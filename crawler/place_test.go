@@ -36,8 +36,8 @@ func (l *linker) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 	return res, nil
 }
 
-// The page that tells where a site belongs is the last one fetched here: all
-// that is due or linked goes on, in the site's pace, however often it comes.
+// A page says where its site belongs, and is the last page fetched here. All rows that are due or
+// linked move on, with the site's pace, however often that happens.
 func TestPlacedSiteGoesOn(t *testing.T) {
 	c := partition.DefaultCharter("test", "12D3KooWfounder")
 	c.Mode, c.CellLevel, c.Gazetteer, c.SliceBits = partition.ModeGeo, 7, "digest", 4

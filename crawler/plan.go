@@ -11,30 +11,31 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// plan is what is kept with a Key: the last decision, as far as the Meter counts
-// it, what hints there are, and the history.
+// plan is what is stored with a Key: the last decision, as far as the Meter counts it, the hints,
+// and the history.
 type plan struct {
-	tau, age, even float32
-	hint           store.Hint     // heard since the last visit, and not yet looked into
+	tau, age, even float32        // in days: schedule.Decision's Tau, Age and EvenAge
+	hint           store.Hint     // came after the last visit; no visit has checked it yet
 	moved          bool           // hint made the next visit sooner
 	told           byte           // a bit for each HintKind that was right about this Key
-	list           store.HintKind // of what hints its entries are; 0 = it is no list
+	list           store.HintKind // the kind of hints that its entries are; 0 = it is no list
 	history        schedule.History
 }
 
-// A stored plan, version 1 (big-endian): the byte 1, tau, age and even as float32,
-// the history. Version 2, which a Key has that hints were heard of or that is a
-// list, has before the history: told(1), kind of hint | list<<3 | moved<<7 in a byte,
-// and with a hint its time in Unix seconds as a varint.
+// A stored plan, version 1 (big-endian): the byte 1; tau, age and even as float32; the history.
+// Version 2 is for a list, and for a Key that had a hint. Before the history it adds told (1 byte),
+// and one byte with kind of hint | list<<3 | moved<<7. If there is a hint, its time in Unix seconds
+// follows as a varint.
 const (
 	planVersion = 1
 	planHinted  = 2
 	movedBit    = 1 << 7
 )
 
-// sentKinds are the bits of plan.told that there may be.
+// sentKinds are the bits that plan.told may have.
 const sentKinds = 1<<store.HintSitemap | 1<<store.HintFeed | 1<<store.HintElsewhere
 
+// encode returns the stored form of p.
 func (p *plan) encode() []byte {
 	b := make([]byte, 1, 64)
 	b[0] = planVersion
@@ -55,8 +56,8 @@ func (p *plan) encode() []byte {
 	return p.history.Append(b)
 }
 
-// decodePlan reads what encode made, or what another peer says that it did. No
-// bytes are the plan of a Key never visited.
+// decodePlan reads what encode wrote. The bytes may come from another peer, so it checks them. No
+// bytes are the plan of a Key that was never visited.
 func decodePlan(b []byte) (p plan, err error) {
 	if len(b) == 0 {
 		return p, nil
@@ -86,6 +87,7 @@ func decodePlan(b []byte) (p plan, err error) {
 	return p, nil
 }
 
+// decodeHint reads the hint part of version 2, and returns the bytes behind it.
 func (p *plan) decodeHint(b []byte) (rest []byte, err error) {
 	if len(b) < 2 {
 		return nil, errors.New("half a hint")
@@ -110,15 +112,16 @@ func (p *plan) decodeHint(b []byte) (rest []byte, err error) {
 	return b[n:], nil
 }
 
-// maxPlanned is the longest that a plan may look ahead, in days.
+// maxPlanned is how far a plan may look ahead, in days.
 const maxPlanned = 1e6
 
+// decision returns the stored decision, as far as the Meter counts it.
 func (p *plan) decision() schedule.Decision {
 	return schedule.Decision{Tau: float64(p.tau), Age: float64(p.age), EvenAge: float64(p.even)}
 }
 
-// waited is the share of its Tau after which the visit that was due at was planned,
-// 1 but for hints.
+// waited returns the share of Tau after which the visit due at that time was planned. It is 1
+// unless a hint made the visit sooner.
 func (p *plan) waited(due time.Time) float64 {
 	if p.hint.Kind == 0 || !p.moved || !(p.tau > 0) {
 		return 1

@@ -11,9 +11,9 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// A site whose last page only this peer has is not asked again until others have
-// it, too; meanwhile the workers go on with other sites, of which each is asked
-// once. So the loss of a peer costs one fetch of a site at most.
+// If only this peer has the last page of a site, the site is not asked again until others have it
+// too. Meanwhile the workers fetch from other sites, each asked once. So the loss of a peer costs
+// at most one fetch per site.
 func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -42,7 +42,7 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- c.Run(ctx) }()
 		time.Sleep(time.Minute)
-		// Each worker has handed on `settling` sites and waits with one more.
+		// Each worker has passed on commitsEach sites, and waits with one more.
 		if got, want := f.asks(), workers*(commitsEach+1); got != want {
 			t.Errorf("%d requests before anything was settled, want %d", got, want)
 		}
@@ -67,7 +67,7 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 	})
 }
 
-// Run ends while sites wait for Settled and workers for them.
+// Run ends while sites wait for AtQuorum, and workers for the sites.
 func TestRunEndsUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -81,6 +81,7 @@ func TestRunEndsUnsettled(t *testing.T) {
 	})
 }
 
+// asks returns the number of requests to all sites.
 func (f *fakeSource) asks() (n int) {
 	for _, times := range f.most() {
 		n += times
@@ -88,7 +89,7 @@ func (f *fakeSource) asks() (n int) {
 	return n
 }
 
-// most is how often each site was asked.
+// most returns how often each site was asked.
 func (f *fakeSource) most() map[partition.Site]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,10 +11,11 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// RescheduleNow has Keys in sl that are done, and are to be looked at again some time, due
-// now: their Source has heard of something (social streams). What is due already, or has
-// failed and waits, is left as it is, and so is what is beyond store.MaxPlans. It is not an error when the slice is not
-// here any more. When the Key would have been looked at is the Source's to remember.
+// RescheduleNow makes Keys in sl due now, because their Source received events (social streams). It
+// changes only Keys that are done and have a later visit planned. It leaves Keys that are due, or
+// that failed and wait, and all Keys after the first store.MaxPlans. The Source itself must
+// remember when a Key was due before. If sl was handed over, that is no error. The error is the
+// store's.
 func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error {
 	now := time.Now()
 	var plans []store.Plan
@@ -36,7 +37,7 @@ func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error 
 		return nil
 	}
 	if _, err := c.o.Store.Queue.Replan(sl, plans); errors.Is(err, store.ErrFenced) {
-		return nil // its new owner looks when it was planned
+		return nil // the new owner visits at the planned time
 	} else if err != nil {
 		return fmt.Errorf("crawler: reschedule: %w", err)
 	}
@@ -46,16 +47,17 @@ func (c *Crawler) RescheduleNow(sl partition.Slice, keys []partition.Key) error 
 	return nil
 }
 
-// Crawled are the slices that are crawled here, in no order.
+// Crawled returns the slices that are crawled here, in any order.
 func (c *Crawler) Crawled() []partition.Slice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.gained))
 }
 
-// Hold is for how long the volunteer's own limits let nothing be received, 0 = it may be. It is for what comes
-// without a fetch, and so without the rate of requests; Received says how much that was.
+// Hold returns how long the volunteer's own limits allow nothing to be received; 0 = something may.
+// It is for data that arrives without a fetch, to which the rate of requests does not apply.
+// Received counts such data.
 func (c *Crawler) Hold() time.Duration { return c.limits.closed(time.Now()) }
 
-// Received counts bytes that came without a fetch.
+// Received counts bytes that arrived without a fetch.
 func (c *Crawler) Received(n int64) { c.limits.spent(time.Now(), n) }

@@ -14,39 +14,38 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// revisits decides when what was fetched is looked at again (Options.Revisit):
-// it keeps each Key's history, asks the default policy of package schedule, and
-// holds the plans of all to the visits there are by a Meter. Safe for concurrent
-// use.
+// revisits decides when a fetched Key is visited again (Options.Revisit). It keeps each Key's
+// history and asks the default policy of package schedule. A Meter keeps the plans of all Keys
+// within the number of visits that are possible. Safe for concurrent use.
 //
-// The histories are the store's, with their Keys; what was learned from them is kept
-// there as well (lessons). The Meter is this peer's and
-// in memory: after a restart, or for a Key that came with a slice, a plan counts
-// from the next visit on. Plans of Keys that went with a slice go on counting, and
-// so do the Keys: what the Meter weighs is demand and visits an item.
+// The store has the histories, with their Keys, and what was learned from them (lessons). The Meter
+// is this peer's, in memory. After a restart, or for a Key that came with a slice, a plan counts
+// from the next visit on. Keys that left with a slice go on counting, with their plans: the Meter
+// compares demand per item with visits per item.
 type revisits struct {
 	interval time.Duration
 	began    time.Time
-	speed    float64 // of revisits' time against the clock's, from began on; plans and histories are in theirs
+	speed    float64 // speed of their time, which starts at began, against the clock; plans and histories use it
 
 	mu      sync.Mutex
 	lessons *lessons
 	sites   sitePrices
 	budget  schedule.Budget
 	meter   *schedule.Meter
-	items   int // with a plan that the meter counts
-	visits  int // since the price was renewed
-	outcome map[schedule.Outcome]int64
-	hints   map[string]int64
+	items   int                        // Keys with a plan that the meter counts
+	visits  int                        // since the price was last renewed
+	outcome map[schedule.Outcome]int64 // revisits by what they found
+	hints   map[string]int64           // hints by what became of them: the hint constants
 }
 
-// A price of the Meter holds for renewEvery visits, or for as many as are a small
-// part of a mean interval: what is told later makes the price swing.
+// A price of the Meter holds for renewEvery visits, or for a small part of a mean interval if that
+// is less. If the price is renewed later, it swings.
 const (
 	renewEvery = 100
 	renewPart  = 20
 )
 
+// newRevisits returns revisits that begin at began, with a fair price for all items.
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
 	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{},
 		budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{},
@@ -55,7 +54,7 @@ func newRevisits(interval time.Duration, speed float64, began time.Time, l *less
 	return r
 }
 
-// scaled is t as far from began as it is, times by.
+// scaled returns t with its distance from began multiplied by by. The zero time stays zero.
 func (r *revisits) scaled(t time.Time, by float64) time.Time {
 	if by == 1 || t.IsZero() {
 		return t
@@ -63,9 +62,9 @@ func (r *revisits) scaled(t time.Time, by float64) time.Time {
 	return r.began.Add(time.Duration(float64(t.Sub(r.began)) * by))
 }
 
-// plan is the Next of a visit at now that found f, with the time of the next one
-// and the history for it. gap is the delay of the Key's site, site its state, which
-// learns what its hints are worth.
+// plan returns next with the time of the next visit and the history for it. The visit at now found
+// f. gap is the delay of the Key's site. site is the state of that site; its Hints are updated. An
+// error means that the history could not be read and starts again; the plan is valid all the same.
 func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.Site, gap time.Duration,
 	now time.Time) (store.Next, error) {
 	p, err := decodePlan(due.History)
@@ -106,7 +105,7 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 		if due.State != store.StatePending && !due.At.IsZero() {
 			late = now.Sub(r.scaled(due.At, r.speed))
 		}
-		if now.Sub(r.began) >= r.interval { // before, the plans of the few that came first would stand for all
+		if now.Sub(r.began) >= r.interval { // earlier, the plans of the few Keys that came first would stand for all
 			if before.Tau > 0 {
 				r.meter.Lived(waited, r.items)
 			}
@@ -123,14 +122,14 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	return next, err
 }
 
-// phase is the schedule.Item.Phase of a Key, spread evenly over all. It is of the end of
-// the hash, as Keys of a slice have its beginning in common.
+// phase returns the schedule.Item.Phase of a Key; the phases are spread evenly over all Keys. It
+// uses the end of the hash, because the Keys of a slice share its beginning.
 func phase(k partition.Key) float64 {
 	h := k.Hash128()
 	return (float64(binary.BigEndian.Uint32(h[len(h)-4:])) + 0.5) / (1 << 32)
 }
 
-// why says why what d is of is looked at again when it is.
+// why returns why d is visited again at its time.
 func (r *revisits) why(d store.Due) (string, error) {
 	p, err := decodePlan(d.History)
 	if err != nil {
@@ -148,9 +147,9 @@ func (r *revisits) why(d store.Due) (string, error) {
 		schedule.Explain(&p.history, r.scaled(d.At, r.speed), &budget).Why(), visits, changes), nil
 }
 
-// Why says in words why d is due again when it is: the policy's reason, by what it
-// knows now, or that of the source that plans its Keys itself (Result.Planned). "" when d is not
-// looked at again. An error is of a history that cannot be read.
+// Why says in words why d is due again at its time. It is the policy's reason, by what the policy
+// knows now. If the Source plans its Keys itself (Result.Planned), it is the Source's reason. It is
+// "" if d is not visited again. It fails if the history cannot be read.
 func (c *Crawler) Why(d store.Due) (string, error) {
 	switch {
 	case d.At.IsZero() || d.State == store.StatePending:
@@ -163,7 +162,7 @@ func (c *Crawler) Why(d store.Due) (string, error) {
 	return c.revisits.why(d)
 }
 
-// seen are the revisits since New, by what they found.
+// seen returns the number of revisits since New, by what they found.
 func (r *revisits) seen() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,8 +173,8 @@ func (r *revisits) seen() map[string]int64 {
 	return out
 }
 
-// revisit says when the Key is looked at again. A failure that is tried again
-// soon says nothing of it; what was never had is not looked for again.
+// revisit returns when the Key is visited again. It leaves the plan of a failure that is tried
+// again soon. A Key that was never fetched, and is gone or refused, is not visited again.
 func (t *task) revisit(res *Result) (store.Next, error) {
 	had := len(t.due.History) > 0
 	var f finding
@@ -203,11 +202,10 @@ func (t *task) revisit(res *Result) (store.Next, error) {
 	return next, nil
 }
 
-// found compares what was fetched with the record there is: by the text, but for
-// what changes by itself, and of a list by its entries and their dates. The error is
-// the store's.
+// found compares the fetched record with the stored one. It compares the text without the parts
+// that change by themselves, and for a list its entries and their dates. The error is the store's.
 func (t *task) found(now *store.Record) (f finding, err error) {
-	if now == nil { // 304
+	if now == nil { // HTTP status 304
 		return f, nil
 	}
 	if now.Redirect != "" {
@@ -230,7 +228,7 @@ func (t *task) found(now *store.Record) (f finding, err error) {
 		return f, fmt.Errorf("crawler: %w", err)
 	}
 	if before.NoIndex || now.NoIndex {
-		return f, nil // no text is kept, and the bodies differ
+		return f, nil // no text is stored, and the bodies differ
 	}
 	if change.Compare(visit(&before), visit(now)) == change.Same {
 		f.outcome = schedule.Unchanged
@@ -245,6 +243,7 @@ func (t *task) found(now *store.Record) (f finding, err error) {
 	return f, nil
 }
 
+// visit returns the parts of a record that are compared.
 func visit(r *store.Record) change.Seen {
 	return change.Seen{Status: http.StatusOK, ETag: r.ETag, Digest: change.Digest(r.Title+"\n"+r.Text) + listed(r)}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Pages are looked at again as often as asked, all together, and those that
-// change more often than those that do not, also after a restart.
+// All pages together are visited as often as Options.Revisit says. Pages that change more often are
+// visited more often, also after a restart.
 func TestRevisitsKeepTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
 		defer s.Close()
-		const pages, interval = 60, 4 * time.Minute // short, as the store's timers run ten times a second
+		const pages, interval = 60, 4 * time.Minute // short, because the store's timers run ten times a second
 		var still, busy []partition.Key
 		for i := range pages {
 			k := key(t, fmt.Sprintf("https://s%d.example%d.org/", i, i))
@@ -73,9 +73,8 @@ func TestRevisitsKeepTheBudget(t *testing.T) {
 	})
 }
 
-// Of a site that may not be asked as often as its pages' plans would be due, the
-// plans are fewer: its visits are in time, go to what changes, and take nothing
-// from other sites.
+// The plans of a site's pages may need more visits than the site allows. Then there are fewer
+// plans. Its visits are in time, go to pages that change, and take nothing from other sites.
 func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -133,9 +132,9 @@ func TestRevisitsOfASiteThatIsScarce(t *testing.T) {
 	})
 }
 
-// What a visit finds decides the next: what is gone or fails is looked for again
-// later and later, what was never had is not, and a failure that is tried again
-// soon changes nothing.
+// The result of a visit decides when the next one is. A page that is gone or fails is visited later
+// and later. A page that was never fetched is not visited again. A failure that is soon tried again
+// changes nothing.
 func TestRevisitsOfWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()
@@ -203,7 +202,7 @@ func TestRevisitsOfWhatFails(t *testing.T) {
 	})
 }
 
-// Plans that came from elsewhere are read whole or not at all.
+// Plans from another peer are read completely or not at all.
 func FuzzPlan(f *testing.F) {
 	p := plan{tau: 1, age: 0.5, even: 2}
 	p.history.Add(schedule.Event{At: time.Unix(1e9, 0), Outcome: schedule.Changed})

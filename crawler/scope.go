@@ -11,19 +11,19 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// The temporal crawl: with Options.Scope links that promise pages which speak of
-// the wanted time are fetched first. It orders and leaves nothing out, so what is
-// crawled in the end is the same. A Key is admitted once, with the priority of
-// the first page that was seen to link to it (I1): later evidence does not move it up.
-// "echo-lab temporal" measures what that costs.
+// The temporal crawl: with Options.Scope, links that promise pages about the wanted time are
+// fetched first. It changes the order and leaves nothing out, so the same pages are crawled in the
+// end. A Key is admitted once, with the priority of the first page that links to it (I1). Later
+// evidence does not change the priority. "echo-lab temporal" measures what that costs.
 
 const (
 	maxScoped  = 32 << 10 // bytes of a text that are cut into segments
-	maxAnchors = 1000     // links whose place in the text is looked for
-	scopedSpan = 200      // priorities between a link that surely leads there and one that does not
+	maxAnchors = 1000     // links whose place in the text is looked up
+	scopedSpan = 200      // the difference in priority between a link that surely leads there and one that does not
 )
 
-// order is what the links of a page have in priority on top of their depth.
+// order returns the priority that a link of the page gets in addition to its depth, from 0 (first)
+// to scopedSpan. Without a Scope it is always 0.
 func (c *Crawler) order(from store.Due, rec *store.Record) func(partition.Key) int {
 	if c.o.Scope == nil || rec == nil {
 		return func(partition.Key) int { return 0 }
@@ -37,14 +37,14 @@ func (c *Crawler) order(from store.Due, rec *store.Record) func(partition.Key) i
 			return p
 		}
 		if k == rec.Redirect {
-			return min(max(from.Priority-from.Depth, 0), scopedSpan) // it is what was promised
+			return min(max(from.Priority-from.Depth, 0), scopedSpan) // the redirect's target is what the link promised
 		}
 		return scopedSpan
 	}
 }
 
-// scoped are the priorities of a page's links by scope; of those of links that are not
-// in it nothing is known. A panic of the judge is an error.
+// scoped returns the priorities of a page's links by scope. It knows nothing of a link that is
+// missing in the result. A panic of the judge becomes an error.
 func scoped(scope period.Scope, rec *store.Record) (out map[partition.Key]int, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -68,9 +68,9 @@ func scoped(scope period.Scope, rec *store.Record) (out map[partition.Key]int, e
 	return out, nil
 }
 
-// blocksOf are the lines of a page's text with the links whose anchors stand in
-// them. A record does not say where a link stood, but its links and its text are in the
-// order of the page: so each anchor is looked for behind the one before.
+// blocksOf returns the lines of a page's text, with the links whose anchors are in them. A record
+// does not say where a link was. But its links and its text are in the order of the page. So each
+// anchor is searched behind the anchor before.
 func blocksOf(rec *store.Record) []period.Block {
 	text := rec.Text[:min(len(rec.Text), maxScoped)]
 	var blocks []period.Block

@@ -16,7 +16,7 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// chronicle is a home page whose paragraphs speak of several times, each with links.
+// chronicle is a home page whose paragraphs are about several times, each with links.
 func chronicle() *store.Record {
 	link := func(path, anchor string) store.Link {
 		return store.Link{Key: partition.Key("web:http://h.example/" + path), Anchor: anchor}
@@ -28,6 +28,8 @@ func chronicle() *store.Record {
 			link("f", "a guerra de 1939 a 1945")}}
 }
 
+// Links near a text about the wanted time, or with it in their anchor, come before others. Long
+// texts and many links are no error.
 func TestScopedLinks(t *testing.T) {
 	scope, err := period.ParseScope("1939..1945")
 	if err != nil {
@@ -60,7 +62,7 @@ func TestScopedLinks(t *testing.T) {
 	}
 }
 
-// reader answers every page with the chronicle and notes the order.
+// reader answers every page with the chronicle, and notes the order.
 type reader struct {
 	mu   sync.Mutex
 	seen []string
@@ -82,7 +84,7 @@ func (r *reader) Fetch(ctx context.Context, t fetch.Task) (fetch.Result, error) 
 		nil
 }
 
-// The scope orders what is fetched, and leaves out nothing.
+// The scope changes the order of fetches, and leaves out nothing.
 func TestScopeOrdersTheCrawl(t *testing.T) {
 	for name, want := range map[string]string{"1939..1945": "cde", "1870..1890": "ab"} {
 		scope, err := period.ParseScope(name)

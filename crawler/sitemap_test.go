@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/crawler/web"
 )
 
-// What only a sitemap of robots.txt leads to is crawled: an index, a packed
-// sitemap in it, the page. All is asked once, robots.txt first.
+// Pages to which only a sitemap in robots.txt leads are crawled: through an index, and a compressed
+// sitemap in it. Each is asked once, robots.txt first.
 func TestSitemapsOfRobots(t *testing.T) {
 	srv := serve(t, "127.0.0.31", func(s *realSite, w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -7,28 +7,29 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// sitePrices are the prices of sites whose politeness is scarcer than this peer's
-// visits: plans that ask more of a site than its delay allows would all come late,
-// those of busy pages behind those of still ones. Like the peer's Meter they are in
-// memory and count plans made since the start. Not safe for concurrent use.
+// sitePrices are the prices of sites whose politeness allows fewer visits than this peer could
+// make. If plans ask more of a site than its delay allows, all would be late, and busy pages would
+// wait behind quiet ones. Like the peer's Meter, the prices are in memory, and count plans made
+// since the start. Not safe for concurrent use.
 type sitePrices map[partition.Site]*sitePrice
 
+// sitePrice is the demand for visits of one site. A nil sitePrice is valid: it has no price.
 type sitePrice struct {
-	demand  float64 // visits a day that plans ask for, in the time of revisits
-	items   int
-	meter   *schedule.Meter // nil = the site is not short of visits
-	brought float64         // visits that hints may bring forward by now
-	filled  time.Time       // when that was counted; zero = never
+	demand  float64         // visits per day that the plans ask for, in the time of revisits
+	items   int             // Keys of the site with a plan
+	meter   *schedule.Meter // nil = the site allows enough visits
+	brought float64         // visits that hints may make sooner now
+	filled  time.Time       // when brought was updated; zero = never
 }
 
 const (
 	maxPriced       = 1 << 18 // sites; later ones have no price of their own
-	priceBegin      = 0.01    // of the peer's price, where a site's begins
+	priceBegin      = 0.01    // a site's price starts at this share of the peer's price
 	longestInterval = 10 * 365 * 24 * time.Hour
-	priceEnd        = 0.001 // and below which it ends
+	priceEnd        = 0.001 // and ends below this share
 )
 
-// of is the state of s, nil when there is no room for it.
+// of returns the state of s; nil if there is no room for it.
 func (p sitePrices) of(s partition.Site) *sitePrice {
 	sp := p[s]
 	if sp == nil && len(p) < maxPriced {
@@ -38,9 +39,9 @@ func (p sitePrices) of(s partition.Site) *sitePrice {
 	return sp
 }
 
-// budget is b for an item of the site, gap being the site's delay in the time of
-// revisits, peer the peer's own price. Where the site is the scarcer, to visit all
-// alike means as often as it allows.
+// budget returns the budget for an item of the site: b, or a copy with the site's own price and
+// interval. gap is the site's delay in the time of revisits, and peer is the peer's own price. If
+// the site allows fewer visits than b, its interval is the one that the site allows.
 func (s *sitePrice) budget(b *schedule.Budget, gap time.Duration, peer float64) *schedule.Budget {
 	if s == nil {
 		return b
@@ -57,14 +58,14 @@ func (s *sitePrice) budget(b *schedule.Budget, gap time.Duration, peer float64) 
 	return &own
 }
 
-// interval is the mean time between two visits of an item that the site allows.
+// interval returns the mean time between two visits of an item that the site allows.
 func (s *sitePrice) interval(gap time.Duration) time.Duration {
 	return time.Duration(min(float64(max(gap, time.Millisecond))*float64(max(1, s.items)), float64(longestInterval)))
 }
 
-// sooner asks for a visit that a hint brings forward, at now in the time of
-// revisits. There are as many in an interval as the site has items, which is what
-// visiting all alike would be: hints alone never make it busier than that.
+// sooner reports whether a hint may make one visit sooner. now is in the time of revisits. One
+// interval allows as many such visits as the site has items, as an equal share for all items would.
+// So hints alone never make the site busier than that.
 func (s *sitePrice) sooner(now time.Time, interval time.Duration) bool {
 	if s == nil {
 		return false
@@ -81,9 +82,9 @@ func (s *sitePrice) sooner(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// planned is told of an item's plan, the one before (zero if there was none that
-// counts), how late the visit was, and after
-// which share of its plan it was due.
+// planned updates the demand after a visit of an item. before is its plan before the visit, zero if
+// none counts; after is its new plan. late is how late the visit was. waited is the share of the
+// old plan after which the visit was due.
 func (s *sitePrice) planned(before, after schedule.Decision, late, gap time.Duration, peer, waited float64) {
 	if s == nil {
 		return

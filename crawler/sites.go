@@ -11,39 +11,40 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// cacheBytes bounds what the site cache holds, robots.txt bodies counted.
+// cacheBytes is how many bytes the site cache may hold, with the robots.txt bodies.
 const cacheBytes = 32 << 20
 
-// siteCost is what one cached site costs beside its robots.txt.
+// siteCost is the assumed size of a cached site without its robots.txt, in bytes.
 const siteCost = 512
 
-// siteCache holds the politeness state of the sites fetched last. Safe for
-// concurrent use; at most one fetch of a site is under way, so its state has
-// one writer.
+// siteCache holds the politeness state of the sites fetched last. Safe for concurrent use. At most
+// one fetch of a site is under way, so its state has one writer.
 type siteCache struct {
 	store *db.Store
 
 	mu    sync.Mutex
-	byKey map[cacheKey]*list.Element // of cached
-	order list.List                  // the latest used first
+	byKey map[cacheKey]*list.Element // the elements are of type *cached
+	order list.List                  // the last used first
 	bytes int
 }
 
+// cacheKey names a site. Accounts of one site can be in several slices.
 type cacheKey struct {
 	slice partition.Slice
 	site  partition.Site
 }
 
+// cached is the state of one site, in siteCache.order.
 type cached struct {
 	site  store.Site
-	dirty bool // counts in it are newer than the store's
+	dirty bool // its counts are newer than the store's
 }
 
 func newSiteCache(s *db.Store) *siteCache {
 	return &siteCache{store: s, byKey: map[cacheKey]*list.Element{}}
 }
 
-// get is the state of s; a site never asked has the zero state.
+// get returns the state of s. A site that was never asked has the zero state.
 func (c *siteCache) get(sl partition.Slice, s partition.Site) (store.Site, error) {
 	c.mu.Lock()
 	if e := c.byKey[cacheKey{sl, s}]; e != nil {
@@ -60,9 +61,8 @@ func (c *siteCache) get(sl partition.Slice, s partition.Site) (store.Site, error
 	return st, nil
 }
 
-// put keeps st; written says that the store has it too. What falls out of the
-// cache has been written but for the counts of fetches and stops since, which
-// are figures to show and not ones to rely on.
+// put keeps st; written says that the store has it too. If the cache removes a site, only its
+// newest counts of fetches and stops are lost. They are figures to show; nothing depends on them.
 func (c *siteCache) put(st store.Site, written bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,6 +77,7 @@ func (c *siteCache) put(st store.Site, written bool) {
 	}
 }
 
+// remove takes an element out of the cache. The caller holds c.mu.
 func (c *siteCache) remove(e *list.Element) {
 	st := e.Value.(*cached).site
 	c.order.Remove(e)
@@ -84,8 +85,8 @@ func (c *siteCache) remove(e *list.Element) {
 	c.bytes -= cost(st)
 }
 
-// drop forgets the sites of slices that are not kept: another owner may change
-// them before they come back.
+// drop forgets the sites of the slices that are not kept. Another owner may change these sites
+// before the slices come back.
 func (c *siteCache) drop(keep func(partition.Slice) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +97,7 @@ func (c *siteCache) drop(keep func(partition.Slice) bool) {
 	}
 }
 
-// flush writes what the store does not have, at the end of a run.
+// flush writes the counts that the store does not have. Run calls it at its end.
 func (c *siteCache) flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,6 +112,7 @@ func (c *siteCache) flush() error {
 	return nil
 }
 
+// cost returns the assumed size of st in memory, in bytes.
 func cost(st store.Site) int {
 	n := siteCost
 	for origin, r := range st.Robots {

@@ -11,50 +11,50 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// Stats are what a Crawler did and does. Counts are since New.
+// Stats says what a Crawler does and did. Counts are since New.
 type Stats struct {
-	Fetching  int   // Keys picked and not yet committed
-	Requests  int64 // made, robots.txt included
+	Fetching  int   // Keys that are picked and not yet committed
+	Requests  int64 // requests made, including robots.txt
 	Fetched   int64 // commits with a record
-	Failed    int64 // commits that say try again
-	Refused   int64 // commits that say never
-	Bytes     int64 // received
-	Deferred  int64 // turns that came later for the pace of a domain
-	Sites     int   // with rows in the frontier
-	ReadyKeys int   // due rows held in memory
-	Ready     int   // sites that could be asked at once
+	Failed    int64 // commits that say: try again
+	Refused   int64 // commits that say: never again
+	Bytes     int64 // bytes received
+	Deferred  int64 // requests delayed by the pace of a domain
+	Sites     int   // sites with rows in the frontier
+	ReadyKeys int   // due rows in memory
+	Ready     int   // sites that could be asked now
 	Stuck     int64 // fetches that made no progress and were cancelled
-	Abandoned int   // of them, those that did not end and still run, with nobody waiting for them
-	// Suspects are fetches of Keys that were under way when a process died, Quarantined the Keys left alone for that,
-	// since New.
+	Abandoned int   // of these, the ones that did not end and still run
+	// Suspects are fetches of Keys that were under way when a process died. Quarantined are Keys
+	// that are left alone because two processes died at them. Both are since New.
 	Suspects, Quarantined int64
 	Memory                Memory
 	Loading               bool // backlogs of gained slices are still being read
 
-	Limits []string         // the volunteer's limits that hold right now, in words
-	Stops  map[string]int64 // by the rule or limit that stopped a Key or a part of it
-	// Revisits are the visits of what had been fetched before, by what they found:
-	// unchanged, changed, error, gone, redirect. nil without Options.Revisit.
+	Limits []string         // the volunteer's limits that apply now, in words
+	Stops  map[string]int64 // counts of stopped Keys, or stopped parts of them, by rule or limit
+	// Revisits counts the visits of Keys that were fetched before, by what they found: unchanged,
+	// changed, error, gone, redirect. nil without Options.Revisit.
 	Revisits map[string]int64
-	// Hints are what sitemaps and feeds said had changed of what was fetched before
-	// that: heard, followed (the visit came sooner), and, by the visit after it, right
-	// or wrong. nil without Options.Revisit.
+	// Hints counts what sitemaps and feeds said of Keys that were fetched before: heard, followed
+	// (the visit came sooner), right or wrong. What the next visit found decides between right and
+	// wrong. nil without Options.Revisit.
 	Hints map[string]int64
 }
 
-// Memory is that of pages that are read and judged. Counts are since New.
+// Memory is the memory of pages that are read and judged. Counts are since New.
 type Memory struct {
 	Limit, Held, Most int64 // bytes; Most is the most that were held at once
-	Waits             int64 // pages that waited for room
-	Over              int64 // pages that may take more than there is, and had all of it
+	Waits             int64 // requests for memory that had to wait
+	Over              int64 // requests for more than one half; they got the whole half
 }
 
-// Idle says that nothing is under way here. What is due is in store.Stats.
+// Idle reports whether nothing is under way here. store.Stats says what is due.
 func (s Stats) Idle() bool { return s.Fetching == 0 && !s.Loading }
 
-// counts are the counters behind Stats.
+// counts has the counters of Stats. Safe for concurrent use.
 type counts struct {
-	fetching, ungated                         atomic.Int64 // ungated: picked, its first request not yet allowed
+	fetching, ungated                         atomic.Int64 // ungated: Keys picked, first request not yet allowed
 	requests, fetched, failed, refused, bytes atomic.Int64
 	stuck, abandoned                          atomic.Int64
 	suspects, quarantined                     atomic.Int64
@@ -62,13 +62,13 @@ type counts struct {
 	mu       sync.Mutex
 	stops    map[string]int64
 	failures []Failure // the last maxFailures, a ring
-	oldest   int       // in failures, once it is full
+	oldest   int       // the index of the oldest in failures, once it is full
 }
 
-// Failure is a fetch that ended without what it was made for.
+// Failure is a fetch that ended without its result.
 type Failure struct {
 	Key    partition.Key
-	State  store.State // pending: it is tried again
+	State  store.State // pending: it will be tried again
 	Reason string
 	At     time.Time
 }
@@ -76,6 +76,7 @@ type Failure struct {
 // maxFailures is how many failures a Crawler remembers.
 const maxFailures = 200
 
+// failure remembers f, and forgets the oldest failure if there are maxFailures.
 func (c *counts) failure(f Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +88,7 @@ func (c *counts) failure(f Failure) {
 	c.oldest = (c.oldest + 1) % maxFailures
 }
 
-// Failures are the last few failures since New, newest first.
+// Failures returns the last maxFailures failures since New, the newest first.
 func (c *Crawler) Failures() []Failure {
 	c.counts.mu.Lock()
 	defer c.counts.mu.Unlock()
@@ -96,18 +97,20 @@ func (c *Crawler) Failures() []Failure {
 	return all
 }
 
+// add counts the requests and bytes of a fetch, before its commit.
 func (c *counts) add(r Result) {
 	c.requests.Add(int64(r.Reqs))
 	c.bytes.Add(r.Bytes)
 }
 
+// committed counts a committed result.
 func (c *counts) committed(r Result) {
 	if r.Record != nil {
 		c.fetched.Add(1)
 	}
 	switch r.Next.State {
 	case store.StatePending:
-		if r.Next.Reason != "" { // else it goes on: see Result.Planned
+		if r.Next.Reason != "" { // without a reason it simply goes on: see Result.Planned
 			c.failed.Add(1)
 		}
 	case store.StateRefused:
@@ -115,9 +118,10 @@ func (c *counts) committed(r Result) {
 	}
 }
 
-// maxStops bounds the words in Stats.Stops; sources use a few fixed ones.
+// maxStops limits the number of words in Stats.Stops; sources use a few fixed words.
 const maxStops = 256
 
+// stopped adds stops to the counts. Above maxStops words, new ones count as "other".
 func (c *counts) stopped(stops map[string]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +133,8 @@ func (c *counts) stopped(stops map[string]int64) {
 	}
 }
 
-// Stats is a snapshot. Fetching and Loading are read first, so that an idle
-// snapshot never misses a Key between two counters.
+// Stats returns a copy of the current state. Fetching and Loading are read first. So if the copy is
+// idle, no Key is missed between two counters.
 func (c *Crawler) Stats() Stats {
 	c.mu.Lock()
 	s := Stats{

@@ -16,41 +16,42 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// ErrNotOwned is what Task.Gate fails with when this peer may not fetch in the
-// Key's slice any more. A Source returns it as it is; the Key stays due.
+// ErrNotOwned is the error of Task.Gate if this peer may no longer fetch in the Key's slice. A
+// Source returns it unchanged; the Key stays due.
 var ErrNotOwned = errors.New("crawler: this peer does not own the slice any more")
 
-// maxSlow is the longest gap that a slow answer alone earns a site.
+// maxSlow is the longest gap that a slow answer alone gives a site.
 const maxSlow = 30 * time.Second
 
-// idleRest is how long a site rests after a fetch that neither asked nor waited, as the one after it would do the same.
+// idleRest is how long a site rests after a fetch that made no request and named no time to wait.
+// The next fetch would do the same.
 const idleRest = 100 * time.Millisecond
 
-// Seldom-changing state of a site is written with the fetch that changed it, the
-// count of its fetches with every so manieth, and what its hints taught.
+// Site state that rarely changes is written by the fetch that changes it. The fetch counter is
+// written every fetchedEvery fetches, and what hints taught every hintsEvery lessons.
 const (
 	fetchedEvery = 64
 	hintsEvery   = 8
 )
 
-// task is one fetch, from the pick to the commit.
+// task is one fetch, from the pick of its row to the commit.
 type task struct {
 	c      *Crawler
 	step   frontier.Step
 	due    store.Due
 	site   store.Site
-	pulse  pulse  // of the fetch
-	domain string // whose turn was taken, "" = none
-	wrote  bool   // into the store
-	// Of the attempt at the Key (judging.go).
+	pulse  pulse  // progress of the fetch
+	domain string // the domain in which it took a turn, "" = none
+	wrote  bool   // its commit is in the store
+	// The attempt at the Key (judging.go).
 	suspect, alone bool
-	trying         atomic.Pointer[trying] // the attempt that is open, or about to be; nil: none
-	known          atomic.Bool            // a majority knows of the attempt that is open
+	trying         atomic.Pointer[trying] // the attempt that is open, or about to be open; nil: none
+	known          atomic.Bool            // a majority has the open attempt
 	holds          holding
 }
 
-// fetch sees one picked row through. It gives back the slot that dispatch took
-// once the result is committed, and the site once that is settled.
+// fetch processes one picked row. It frees the slot that dispatch took after the commit. It gives
+// the site back to the frontier when the commit has reached a quorum (Options.AtQuorum).
 func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	t := &task{c: c, step: st}
 	allowed, later, again := t.run(ctx, now)
@@ -80,7 +81,7 @@ func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 		<-c.slots
 		return
 	}
-	c.commits <- struct{}{} // others are settled or Run ends
+	c.commits <- struct{}{} // it waits until another site's commit reaches a quorum, or until Run ends
 	<-c.slots
 	c.wake()
 	select {
@@ -99,9 +100,9 @@ func (c *Crawler) done(st frontier.Step, allowed, later time.Time, row *frontier
 	c.wake()
 }
 
-// run fetches and commits. It answers when the site may be asked again, when a
-// row of it falls due that the frontier does not know of, and whether the row
-// is to be put back.
+// run fetches and commits. allowed is when the site may be asked again. later is when another row
+// of the site becomes due that the frontier does not know, or zero. again says that the row is put
+// back.
 func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time, again bool) {
 	c := t.c
 	ready, allowed := t.prepare(now)
@@ -113,7 +114,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 		return t.commit(Result{Site: t.site, Next: store.Next{State: store.StateRefused, Reason: "no source for it"},
 			Stop: "no-source"}, time.Time{})
 	}
-	// a page seen again is none more
+	// a page that is visited again is not an additional page
 	if c.o.MaxPages > 0 && !c.o.Budgeted(t.step.Site) && t.due.Key.Kind() != partition.KindFile &&
 		t.site.Fetched >= int64(c.o.MaxPages) && len(t.due.History) == 0 {
 		reason := fmt.Sprintf("budget of %d pages of the site is used up", c.o.MaxPages)
@@ -132,7 +133,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	}
 	switch {
 	case errors.Is(err, ErrNotOwned):
-		return allowed, now, false // read again, should we own it again
+		return allowed, now, false // it is read again if this peer gets the slice again
 	case errors.Is(err, errUnheard):
 		return allowed, time.Now().Add(unheardRest), false
 	case err != nil && ctx.Err() != nil:
@@ -146,14 +147,15 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	if res.Hold.After(allowed) {
 		allowed = res.Hold
 	}
-	if again && res.Reqs == 0 && t.pulse.calls() == 0 && !allowed.After(now) { // a time that came meanwhile is one
+	// a wait that ended meanwhile is also a wait
+	if again && res.Reqs == 0 && t.pulse.calls() == 0 && !allowed.After(now) {
 		c.o.Logger.Warn("a fetch asked nothing and named no time to wait for", "key", t.due.Key, "source", src.Name())
 		allowed = ended.Add(idleRest)
 	}
 	return allowed, later, again
 }
 
-// delay is the least gap between two requests to the site.
+// delay returns the least gap between two requests to the site.
 func (t *task) delay() time.Duration {
 	if t.c.o.Budgeted(t.step.Site) {
 		return 0
@@ -161,16 +163,16 @@ func (t *task) delay() time.Duration {
 	return t.c.o.Delay
 }
 
-// prepare loads what is known of the Key and its site. The row may have been
-// read a while ago, so that it is still due is looked up; not ready with a time
-// says that the site has to wait till then.
+// prepare loads what is known of the Key and its site. The row may have been read some time ago, so
+// it checks that the row is still due. If ready is false and allowed is not zero, the site has to
+// wait until allowed.
 func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	c := t.c
 	if !c.o.Owns(t.step.Slice) {
 		c.mu.Lock()
 		_, told := c.gained[t.step.Slice]
 		c.mu.Unlock()
-		if told { // a lease lapsed; SetSlices may or may not follow
+		if told { // a lease ended; SetSlices may or may not follow
 			return false, now.Add(max(c.o.Delay, time.Second))
 		}
 		return false, time.Time{}
@@ -200,7 +202,7 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	c.mu.Unlock()
 	allowed = t.site.NextAllowed
 	if first := since.Add(max(t.delay(), t.site.Delay)); first.After(allowed) {
-		allowed = first // I7: what the owner before us asked last, we do not know
+		allowed = first // I7: what the owner before us asked last is not known
 	}
 	if allowed.After(now) {
 		return false, allowed
@@ -220,10 +222,9 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	return true, allowed
 }
 
-// move sends a number of Keys on when the Key's unit is crawled in another slice
-// by now. No fetch of the site is under way: it was picked for this one. The
-// Keys that are moved and in the frontier's window come to prepare, too, which
-// finds them not due any more.
+// move moves Keys if the Key's unit is now crawled in another slice. No other fetch of the site is
+// under way, because the site was picked for this fetch. Moved Keys that are in the frontier's
+// window also reach prepare, which finds that they are not due any more.
 func (t *task) move(now time.Time) (bool, error) {
 	c := t.c
 	if c.o.Place == nil {
@@ -248,7 +249,7 @@ func (t *task) move(now time.Time) (bool, error) {
 	return true, err
 }
 
-// checkpoint is Task.Checkpoint.
+// checkpoint returns Task.Checkpoint: only accounts have one, and their files have none.
 func (t *task) checkpoint() ([]byte, error) {
 	switch k := t.due.Key; k.Service() {
 	case "mastodon", "bluesky", "twitter":
@@ -260,7 +261,7 @@ func (t *task) checkpoint() ([]byte, error) {
 	return nil, nil
 }
 
-// signed says in all that res brings which peer had it.
+// signed writes this peer's name into all parts of res.
 func (t *task) signed(res Result) {
 	peer := t.c.o.Peer
 	if res.Record != nil {
@@ -277,7 +278,7 @@ func (t *task) signed(res Result) {
 	}
 }
 
-// gate is Task.Gate.
+// gate is Task.Gate: it returns when the next request may be made, or with an error.
 func (t *task) gate(ctx context.Context) error {
 	c := t.c
 	first, err := t.pulse.enter()
@@ -287,7 +288,7 @@ func (t *task) gate(ctx context.Context) error {
 	defer t.pulse.leave()
 	if first {
 		defer c.counts.ungated.Add(-1)
-		// from now: the last request has been answered
+		// Later requests wait the delay from now, because the request before has been answered.
 	} else if err := fetch.Sleep(ctx, max(t.delay(), t.site.Delay)); err != nil {
 		return err
 	}
@@ -297,17 +298,19 @@ func (t *task) gate(ctx context.Context) error {
 	if !c.o.Owns(t.step.Slice) {
 		return ErrNotOwned
 	}
-	// With the request, not after its answer: what waits between an answer and its commit is asked for twice
-	// when this process dies. A suspect is written down when it is alone (judge).
+	// The attempt is written during the request, not after the answer, so that the answer waits
+	// less for its commit. If the process dies in that wait, the request is made again. The attempt
+	// at a suspect is written when the suspect is alone (judge).
 	if !t.suspect {
 		t.begin()
 	}
 	return ctx.Err()
 }
 
-// commit makes the result durable: after it the Key is done, due later, or
-// refused; or due as it was, when only the site was learnt of (Result.Again).
-// Before it, and after a crash in it, the Key is due as it was.
+// commit makes the result durable. After it the Key is done, due later, or refused. If only the
+// site was learned of (Result.Again), the Key is due as before. Before it, and after a crash in it,
+// the Key is due as before. asked is when the site may be asked again because of this fetch. It
+// returns what run returns.
 func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, again bool) {
 	c := t.c
 	allowed = asked
@@ -327,7 +330,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		}
 		res.Next = next
 		if r := res.Record; r != nil && t.due.State == store.StateDone && r.Digest != "" && r.Digest == t.due.Digest {
-			res.Links = nil // the same bytes: its links came with the visit before, in one batch (I3)
+			res.Links = nil // the same bytes: the visit before committed its links, in one batch (I3)
 		}
 	}
 	links, stops := c.admissions(t.due, res.Record, res.Links)
@@ -350,7 +353,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 		return allowed, time.Time{}, true
 	}
 	commit := t.batch(res, links, changed)
-	_, err := t.written() // an attempt must not come after the commit that ends it
+	_, err := t.written() // an attempt must not follow the commit that ends it
 	if err == nil {
 		err = c.o.Store.Commit(commit)
 	}
@@ -382,7 +385,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	return allowed, res.Next.At, res.Again
 }
 
-// batch is what is committed of res, with the site's state when it changed.
+// batch returns the commit of res, with the site's state if it changed.
 func (t *task) batch(res Result, links []store.Admission, changed bool) store.Commit {
 	commit := store.Commit{Key: t.due.Key, Slice: t.step.Slice, Now: time.Now(), Record: res.Record,
 		Capture: res.Capture, Next: res.Next, Links: links,
@@ -397,7 +400,7 @@ func (t *task) batch(res Result, links []store.Admission, changed bool) store.Co
 	return commit
 }
 
-// place is Options.Place; a record that it panics over stays where it is.
+// place calls Options.Place. If that panics, the record stays in its slice.
 func (t *task) place(r *store.Record) (p *store.Placement) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -409,7 +412,8 @@ func (t *task) place(r *store.Record) (p *store.Placement) {
 	return t.c.o.Place(t.step.Slice, r)
 }
 
-// counted are the stops of a site after some more; before is shared.
+// counted returns the stops of a site plus some more. It does not change before, which is shared.
+// Above store.MaxStops-1 reasons, new ones count as "other".
 func counted(before, more map[string]int64) map[string]int64 {
 	if len(more) == 0 {
 		return before
@@ -425,8 +429,8 @@ func counted(before, more map[string]int64) map[string]int64 {
 	return out
 }
 
-// stopsChanged says whether the stops of a site are worth a write: a new reason
-// is, a count each time it has doubled.
+// stopsChanged reports whether the stops of a site are worth a write. A new reason is, and a count
+// that passed a power of two.
 func stopsChanged(a, b map[string]int64) bool {
 	for why, n := range b {
 		if bits.Len64(uint64(n)) != bits.Len64(uint64(a[why])) {
@@ -436,7 +440,7 @@ func stopsChanged(a, b map[string]int64) bool {
 	return false
 }
 
-// siteChanged says whether what is to survive a restart differs.
+// siteChanged reports whether something differs that must survive a restart.
 func siteChanged(a, b store.Site) bool {
 	if a.Delay != b.Delay || a.BackOff != b.BackOff || a.Failures != b.Failures || a.Stopped != b.Stopped ||
 		!a.NextAllowed.Equal(b.NextAllowed) || a.Fetched/fetchedEvery != b.Fetched/fetchedEvery ||
@@ -452,12 +456,14 @@ func siteChanged(a, b store.Site) bool {
 	return false
 }
 
-// hintsChanged says whether what was learned of hints is worth a write: the first
-// lesson, and then each time that their number is another multiple of hintsEvery.
+// hintsChanged reports whether the lessons of hints are worth a write: the first lesson is. After
+// it, the number of lessons must pass a multiple of hintsEvery.
 func hintsChanged(a, b []byte) bool {
 	before, now := decodeTrusts(a), decodeTrusts(b)
 	return (len(a) == 0) != (len(b) == 0) || before.lessons()/hintsEvery != now.lessons()/hintsEvery
 }
+
+// source returns the first Source that handles k; nil if none does.
 
 func (c *Crawler) source(k partition.Key) Source {
 	for _, s := range c.o.Sources {

@@ -7,18 +7,19 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Where a link is taken to lead into a trap. Both bounds are far above what the
-// pages of people have, and a link that they leave out is counted in Stats.
+// Limits above which a link leads into a trap. They are far above what pages made by people have.
+// Stats counts each link that they leave out.
 const (
-	maxRepeats  = 4  // times one segment stands in a path, or one name in a query
-	maxSegments = 40 // of a path
+	maxRepeats  = 4  // how often one segment may be in a path, or one name in a query
+	maxSegments = 40 // segments of a path
 )
 
-// trap says why a link on the page from to k is not followed, "" when it is: a
-// path that repeats itself (a relative link on an error page, resolved again and
-// again) or has no end, or a calendar turned to where nothing is. It depends on
-// the two addresses alone, and on the year, so that what is crawled of a site
-// depends neither on the peer nor on the order of its pages.
+// trap returns why a link on the page from to k is not followed; "" if it is followed. A link is
+// not followed in three cases. Its path repeats itself (a relative link on an error page, resolved
+// again and again). Its path is too long. Or a calendar leads to a year without entries.
+//
+// The result depends only on the two addresses and the year. So the pages crawled of a site depend
+// neither on the peer nor on the order of the pages.
 func trap(from, k partition.Key, now time.Time) string {
 	_, rest, ok := strings.Cut(k.URL(), "://")
 	if !ok {
@@ -33,7 +34,7 @@ func trap(from, k partition.Key, now time.Time) string {
 	}
 	if repeats(query, "&", func(s string) string { name, _, _ := strings.Cut(s, "="); return name }) &&
 		len(query) > 200 {
-		return "repetition" // a short query may well ask for several of a kind
+		return "repetition" // a short query may ask for several of a kind
 	}
 	if calendar(from.URL(), k.URL(), now.UTC().Year()) {
 		return "calendar"
@@ -41,8 +42,8 @@ func trap(from, k partition.Key, now time.Time) string {
 	return ""
 }
 
-// repeats says whether a part of text, by what names it, stands there more than
-// maxRepeats times. Parts of one character do not count (dates, pages, a/b/c).
+// repeats reports whether a part of text is there more than maxRepeats times. name returns the name
+// of a part, which is compared. Parts of one character do not count (dates, pages, a/b/c).
 func repeats(text, sep string, name func(string) string) bool {
 	if strings.Count(text, sep) < maxRepeats {
 		return false

@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
+// Addresses just below and just above each limit.
 func TestTrap(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://example.org/":                                                  "",
@@ -28,6 +29,7 @@ func TestTrap(t *testing.T) {
 	}
 }
 
+// Only a link from one page of a calendar to another out-of-range year of it is stopped.
 func TestCalendar(t *testing.T) {
 	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
@@ -36,7 +38,7 @@ func TestCalendar(t *testing.T) {
 	}{
 		{"/agenda/2027/12", "/agenda/2028/1", true},
 		{"/agenda/2026/12", "/agenda/2027/1", false},
-		{"/agenda/2028/3", "/agenda/2028/4", false}, // one year is come to from elsewhere
+		{"/agenda/2028/3", "/agenda/2028/4", false}, // one year is reached from elsewhere
 		{"/", "/agenda/2031/1", false},
 		{"/agenda/1970/1", "/agenda/1969/12", true},
 		{"/archive", "/archive/1890/12/01", false},
@@ -45,7 +47,7 @@ func TestCalendar(t *testing.T) {
 		{"/cal?date=20271231", "/cal?date=20280101", true},
 		{"/cal?ym=202712", "/cal?ym=202801", true},
 		{"/cal?time=1830000000#x", "/cal?time=1832976000", true},
-		{"/day/2027-12-31.html", "/day/2028-01-01.html", false}, // a name of a file, not a turn of the page
+		{"/day/2027-12-31.html", "/day/2028-01-01.html", false}, // the date is in a file name, which no calendar turns
 		{"/topic/5123/2", "/topic/5123/3", false},
 		{"/topic/5123", "/topic/5124", false},
 		{"/list?start=100005", "/list?start=100010", false},
@@ -59,6 +61,7 @@ func TestCalendar(t *testing.T) {
 	}
 }
 
+// The result depends on nothing but the arguments. A page never leads to itself through a calendar.
 func FuzzTrap(f *testing.F) {
 	f.Add("https://example.org/cal?date=2027-12-31", "https://example.org/cal?date=2028-01-01")
 	f.Add("https://example.org/2027/12", "https://example.org/2028/1/")
@@ -75,8 +78,8 @@ func FuzzTrap(f *testing.F) {
 	})
 }
 
-// An endless site ends at the budget, a path that repeats itself before; the
-// good site beside it is crawled whole, and Stats say what stopped the others.
+// An endless site ends at the page limit, a path that repeats itself earlier. The good site beside
+// them is crawled completely. Stats says what stopped the others.
 func TestEndlessSites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := memStore(t), newFake()

@@ -15,15 +15,15 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// Bounds of TestTrapWorld. Pages of the budget are of each site.
+// Limits of TestTrapWorld. trapPages is for each site.
 const (
 	trapPages  = 300
-	trapMemory = 256 << 20 // bytes of heap in use above those before
+	trapMemory = 256 << 20 // bytes of heap in use, above those before the crawl
 	trapTime   = 60 * time.Second
 )
 
-// A world of good sites is crawled whole beside every trap there is; the crawl
-// ends, within its memory, and each bad site's state says why it was stopped.
+// Good sites are crawled completely beside every kind of trap. The crawl ends within its memory,
+// and each bad site's state says why it was stopped.
 func TestTrapWorld(t *testing.T) {
 	good := crawltest.NewWorld(crawltest.Options{Seed: 3, Sites: 10, Pages: 6, Words: 30, Seeds: 2, Prefix: "127.79"})
 	bad, err := crawltest.StartTraps("")
@@ -61,6 +61,8 @@ func TestTrapWorld(t *testing.T) {
 	}
 }
 
+// checkTrap checks that a trap got few requests and bytes, and that the site's state says why it
+// was stopped.
 func checkTrap(t *testing.T, c *Crawler, s *db.Store, b *crawltest.Trap) {
 	t.Helper()
 	home := key(t, b.Home)
@@ -73,7 +75,7 @@ func checkTrap(t *testing.T, c *Crawler, s *db.Store, b *crawltest.Trap) {
 	if b.Requests() > int64(b.Most(trapPages)) || b.Requests() == 0 {
 		t.Errorf("%s: %d requests, at most %d", b.Name, b.Requests(), b.Most(trapPages))
 	}
-	if b.Sent() > 64<<20 { // what was taken, and what was on its way
+	if b.Sent() > 64<<20 { // bytes read, and bytes still on their way
 		t.Errorf("%s: %d bytes taken", b.Name, b.Sent())
 	}
 	if len(b.Stops) == 0 && len(site.Stops) > 0 || len(b.Stops) > 0 &&
@@ -86,6 +88,7 @@ func checkTrap(t *testing.T, c *Crawler, s *db.Store, b *crawltest.Trap) {
 	}
 }
 
+// crawlTraps crawls what is in s with small limits.
 func crawlTraps(t *testing.T, s *db.Store, nets ...netip.Prefix) *Crawler {
 	t.Helper()
 	return crawlWeb(t, s, trapTime,
@@ -96,8 +99,8 @@ func crawlTraps(t *testing.T, s *db.Store, nets ...netip.Prefix) *Crawler {
 		Options{Delay: -1, MaxPages: trapPages})
 }
 
-// watchHeap measures the heap until the answer is called: its peak, above what
-// it was.
+// watchHeap measures the heap until the returned function is called. That returns the peak, above
+// the heap at the start.
 func watchHeap(t *testing.T) (peak func() int64) {
 	t.Helper()
 	var m runtime.MemStats

@@ -15,39 +15,39 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// A fetch is watched: one that makes no progress for Options.Stuck has its stack
-// written to the log and its context cancelled. If it has not ended stuckGrace
-// later nobody waits for it any more: its Key is tried again as after any
-// failure, its worker fetches something else, and its site is asked again after
-// stuckRest. The site is not asked twice at once: the requests that the fetch may
-// still have on the wire end with its context, and its Gate lets no other pass.
+// A fetch is watched. If it makes no progress for Options.Stuck, its stack is logged and its
+// context is cancelled. If it has not ended stuckGrace later, it is given up. Then its Key is tried
+// again as after any failure, its worker fetches something else, and its site is asked again after
+// stuckRest. The site is never asked twice at once: requests of the old fetch end with its context,
+// and its Gate allows no new ones.
 //
-// Progress is a request let through by Gate, a page let through by Judge, or the end. The wait in Gate, for the
-// site's pace or the volunteer's limits, and that in Judge and Room do not count; they may be long.
+// Progress is a return from Gate, Judge or Room, or the end. Time spent waiting in Gate (for the
+// site's pace or the volunteer's limits), Judge and Room does not count, because it may be long.
 const (
-	defaultStuck = 5 * time.Minute  // far above what one request, its turn and its judges may take
-	stuckGrace   = 30 * time.Second // also for those under way when Run ends
+	defaultStuck = 5 * time.Minute  // far above what one request, its wait and its judgement take
+	stuckGrace   = 30 * time.Second // also for fetches under way when Run ends
 	stuckRest    = time.Minute      // as long as a request of package fetch can last
 	maxStack     = 64 << 10         // bytes of the stack that are logged
-	// lastTry is when a Key is looked at again whose every attempt panicked or was
-	// stuck: that is a fault of ours, which the next version may not have.
+	// lastTry is how long a Key waits if every attempt panicked or was stuck. That is a fault of
+	// this program, and the next version may not have it.
 	lastTry = 24 * time.Hour
 )
 
-// errStuck is why the context of a fetch ended, and what its Gate answers then.
+// errStuck is why the context of a fetch was cancelled, and what its Gate returns then.
 var errStuck = errors.New("crawler: the fetch made no progress and was given up")
 
-// pulse is what is seen of a fetch from outside.
+// pulse is the progress of a fetch, as others see it. Safe for concurrent use.
 type pulse struct {
 	mu      sync.Mutex
 	gated   int       // calls of Gate
-	waiting int       // of them, and of those of hold, those that have not returned
-	last    time.Time // it was last seen to go on
-	ended   bool
-	left    bool // nobody waits for it
+	waiting int       // calls of Gate and hold that have not returned
+	last    time.Time // when it last made progress
+	ended   bool      // the fetch has returned
+	left    bool      // it was given up
 }
 
-// enter begins a call of Gate; first says that it is the first one.
+// enter begins a call of Gate; first says that it is the first call. It fails if the fetch was
+// given up.
 func (p *pulse) enter() (first bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,7 +59,8 @@ func (p *pulse) enter() (first bool, err error) {
 	return p.gated == 1, nil
 }
 
-// hold begins a wait that is none of the fetch's own: for memory, or for the swarm to know of an attempt.
+// hold begins a wait that is no fault of the fetch: for memory, or until a majority has its
+// attempt. It fails if the fetch was given up.
 func (p *pulse) hold() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *pulse) hold() error {
 	return nil
 }
 
-// leave ends a call of Gate, or of hold.
+// leave ends a call of Gate or hold.
 func (p *pulse) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,14 +79,14 @@ func (p *pulse) leave() {
 	p.last = time.Now()
 }
 
-// calls is how often Gate was called.
+// calls returns how often Gate was called.
 func (p *pulse) calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gated
 }
 
-// idle is how long there has been no progress at now.
+// idle returns how long there has been no progress at now; 0 while a call waits.
 func (p *pulse) idle(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +96,7 @@ func (p *pulse) idle(now time.Time) time.Duration {
 	return now.Sub(p.last)
 }
 
-// abandon says that nobody waits for the fetch any more; false when it has ended.
+// abandon gives the fetch up; false if it has ended.
 func (p *pulse) abandon() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +104,7 @@ func (p *pulse) abandon() bool {
 	return p.left
 }
 
-// end says that the fetch has ended; true when nobody waited for it.
+// end marks the fetch as ended; late says that it was given up before.
 func (p *pulse) end() (late bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,8 +118,7 @@ type answer struct {
 	err error
 }
 
-// ask has src fetch, and watches it. A panic in it is a failed fetch and not the
-// end of the peer.
+// ask lets src fetch, and watches it. A panic in src is a failed fetch; the peer goes on.
 func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, error) {
 	checkpoint, err := t.checkpoint()
 	if err != nil {
@@ -161,7 +161,7 @@ func (t *task) ask(ctx context.Context, src Source, now time.Time) (Result, erro
 	return t.fault("stuck", "no progress for "+t.c.o.Stuck.String()), nil
 }
 
-// call answers whatever Fetch does.
+// call calls Fetch, and sends one answer even if Fetch panics or ends the goroutine.
 func (t *task) call(ctx context.Context, src Source, job Task, answered chan<- answer) {
 	var a answer
 	returned := false
@@ -181,7 +181,7 @@ func (t *task) call(ctx context.Context, src Source, job Task, answered chan<- a
 	returned = true
 }
 
-// await waits for the answer while there is progress; not ok: there is none, or
+// await waits for the answer while there is progress. ok is false if there is no progress, or if
 // ctx is done.
 func (t *task) await(ctx context.Context, answered <-chan answer) (a answer, ok bool) {
 	timer := time.NewTimer(t.c.o.Stuck)
@@ -202,8 +202,8 @@ func (t *task) await(ctx context.Context, answered <-chan answer) (a answer, ok 
 	}
 }
 
-// given is the outcome of a fetch that does not end. As many of them as there are
-// workers are no accident: Run ends.
+// given returns the result of a fetch that does not end. If there are as many of them as workers,
+// that is no accident, and Run ends.
 func (t *task) given(ctx context.Context, src Source) (Result, error) {
 	c := t.c
 	n := c.counts.abandoned.Add(1)
@@ -222,7 +222,7 @@ func (t *task) given(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// fault is the outcome of a fetch that failed by a fault of ours: the Key is tried
+// fault returns the result of a fetch that failed by a fault of this program. The Key is tried
 // again after growing waits, then once a day.
 func (t *task) fault(stop, reason string) Result {
 	now := time.Now()
@@ -233,8 +233,7 @@ func (t *task) fault(stop, reason string) Result {
 	return Result{Site: t.site, Next: next, Stop: stop, Planned: true}
 }
 
-// stackOf is the stack of the goroutines that fetch key, where they stand now; at
-// most maxStack bytes.
+// stackOf returns the current stacks of the goroutines that fetch key, at most maxStack bytes.
 func stackOf(key string) string {
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {

@@ -18,12 +18,12 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// stuckSource hangs in some Keys, after the request was let through.
+// stuckSource hangs for some Keys, after the request was allowed.
 type stuckSource struct {
 	*fakeSource
-	hang  func(ctx context.Context, t Task) error // nil = it goes on
+	hang  func(ctx context.Context, t Task) error // nil = it does not hang
 	mu    sync.Mutex
-	tries []time.Time // of Keys that hung
+	tries []time.Time // fetches of Keys that hung
 }
 
 func (s *stuckSource) Fetch(ctx context.Context, t Task) (Result, error) {
@@ -41,8 +41,8 @@ func (s *stuckSource) Fetch(ctx context.Context, t Task) (Result, error) {
 	return s.fakeSource.Fetch(ctx, t)
 }
 
-// watched crawls a page that hangs, two of the same site and one of another that do not,
-// with two workers, for d.
+// watched crawls for d, with two workers: a page that hangs, two other pages of its site, and one
+// page of another site.
 func watched(t *testing.T, d time.Duration, o Options, hang func(ctx context.Context, t Task) error) (*stuckSource,
 	*Crawler, *db.Store, string) {
 	t.Helper()
@@ -75,6 +75,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
+// others checks that each page that does not hang was fetched once.
 func others(t *testing.T, f *stuckSource) {
 	t.Helper()
 	for _, u := range []string{"https://a.org/1", "https://a.org/2", "https://b.org/1"} {
@@ -84,8 +85,8 @@ func others(t *testing.T, f *stuckSource) {
 	}
 }
 
-// A fetch that hangs until its context ends is cancelled, its stack is logged once
-// each time, the Key is tried again, and then once a day; the others go on.
+// A fetch that hangs until its context ends is cancelled. Its stack is logged once each time. The
+// Key is tried again, and later once a day. The other pages are fetched.
 func TestStuckFetchIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, c, s, log := watched(t, 3*time.Hour, Options{}, func(ctx context.Context, _ Task) error {
@@ -117,9 +118,9 @@ func TestStuckFetchIsCancelled(t *testing.T) {
 	})
 }
 
-// A fetch that does not even end then is given up: its worker and its site go on
-// after the longest that a request may last, its Gate lets nothing through any
-// more, and when it ends after all that changes nothing.
+// A fetch that does not end after the cancel is given up. Its worker and its site go on after the
+// longest time that a request may last. Its Gate allows nothing more. When it ends later, that
+// changes nothing.
 func TestFetchThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -163,7 +164,7 @@ func TestFetchThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// As many of them as there are workers end the crawl with an error that says so.
+// If as many fetches as workers do not end, the crawl ends with an error that says so.
 func TestFetchesThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memStore(t)
@@ -206,8 +207,8 @@ func TestRunEndsBesideStuckFetch(t *testing.T) {
 	})
 }
 
-// A long wait for the pace of the site, or for the volunteer's rate, is no stop; nor
-// are many requests, each of which takes less than the limit.
+// A long wait for the site's pace, or for the volunteer's rate, does not count as stuck. Neither do
+// many requests that each take less than the limit.
 func TestSlowFetchIsNotStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
@@ -229,8 +230,8 @@ func TestSlowFetchIsNotStuck(t *testing.T) {
 	})
 }
 
-// A judge of places that panics costs the placement, a source that panics or ends
-// its goroutine the try: neither ends the peer.
+// A panic in Place costs the placement. A Source that panics, or ends its goroutine, costs the try.
+// Neither ends the peer.
 func TestPanicsAreOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0

@@ -20,16 +20,17 @@ import (
 	"github.com/echo-node/echo-node/store/db"
 )
 
-// realSite is a web site on an address of its own that keeps an eye on who asks.
+// realSite is a web site on its own address that counts the requests.
 type realSite struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked map[string]int
 	at    []time.Time
 	now   int
-	worst int // requests at once
+	worst int // most requests at once
 }
 
+// serve starts a site on addr, or skips the test if the machine lacks that address.
 func serve(t *testing.T, addr string, h func(s *realSite, w http.ResponseWriter, r *http.Request)) *realSite {
 	t.Helper()
 	l, err := net.Listen("tcp", addr+":0")
@@ -57,9 +58,8 @@ func serve(t *testing.T, addr string, h func(s *realSite, w http.ResponseWriter,
 	return s
 }
 
-// Real HTTP on loopback: three good sites that link to each other are crawled
-// whole, each page once, at their pace and by their robots.txt; the bad ones
-// between them end, each with a reason.
+// Real HTTP on loopback. Three good sites that link to each other are crawled completely: each page
+// once, at their pace, and by their robots.txt. The bad sites between them end, each with a reason.
 func TestRealSites(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	const pages = 12
@@ -147,7 +147,7 @@ func TestRealSites(t *testing.T) {
 				t.Errorf("good site %d: %s asked %d times", i, uri, n)
 			}
 		}
-		// robots, start (at depth i), pages, gone, the chain to depth 20
+		// robots.txt, start page (at depth i), pages, the missing page, the chain to depth 20
 		if len(g.asked) != 1+1+pages+1+20-i || g.asked["/private"] != 0 {
 			t.Errorf("good site %d: %d addresses asked: %v", i, len(g.asked), g.asked)
 		}
@@ -184,7 +184,7 @@ func TestRealSites(t *testing.T) {
 
 func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
-// crawlWeb crawls what is in s, and what that links to, within limit, with the
+// crawlWeb crawls the rows of s, and the pages to which they link, within limit. It uses the
 // fetcher and the Source that a peer has.
 func crawlWeb(t *testing.T, s *db.Store, limit time.Duration, f fetch.Options, w web.Options, o Options) *Crawler {
 	t.Helper()
@@ -222,7 +222,7 @@ func crawlWeb(t *testing.T, s *db.Store, limit time.Duration, f fetch.Options, w
 	return c
 }
 
-// forwardUntilIdle does what node does with the outbox, till nothing is left.
+// forwardUntilIdle does what node does with the outbox, until nothing is left.
 func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *db.Store, hint <-chan struct{}) {
 	t.Helper()
 	for {
@@ -256,12 +256,12 @@ func forwardUntilIdle(ctx context.Context, t *testing.T, c *Crawler, s *db.Store
 			}
 			t.Fatalf("not done in time: %+v, left %+v", c.Stats(), left)
 		case <-hint:
-		case <-time.After(10 * time.Millisecond): // a site refused without a commit here, or a Wake to come
+		case <-time.After(10 * time.Millisecond): // a site may be refused without a commit, or a Wake may follow
 		}
 	}
 }
 
-// The arrows: a source is a Source without importing its parent.
+// A source is a Source without an import of its parent package.
 func TestWebIsASource(t *testing.T) {
 	var src Source = &web.Source{}
 	if src.Name() != "web" || !src.Handles(partition.Key("web:https://example.org/")) ||
@@ -270,7 +270,7 @@ func TestWebIsASource(t *testing.T) {
 	}
 }
 
-// Many sites on one address: the address has its own gap, over all of them.
+// Many sites on one address: the address has its own gap, for all of them.
 func TestManyHostsOneAddress(t *testing.T) {
 	const gap, hosts, each = 10 * time.Millisecond, 15, 3
 	srv := serve(t, "127.0.0.21", func(_ *realSite, w http.ResponseWriter, r *http.Request) {
@@ -297,7 +297,7 @@ func TestManyHostsOneAddress(t *testing.T) {
 		t.Errorf("%d requests, want robots.txt and %d pages of %d hosts", len(srv.at), each, hosts)
 	}
 	for i := 1; i < len(srv.at); i++ {
-		// turns are kept by the asker; the way here may take a little longer or less
+		// the gap is kept at the sender; the way to the server takes a little more or less
 		if d := srv.at[i].Sub(srv.at[i-1]); d < gap/2 {
 			t.Errorf("request %d came %v after the one before", i, d)
 		}

@@ -143,6 +143,7 @@ func (c Charter) Validate() error {
 	return fmt.Errorf("charter: %w", errors.Join(faults...))
 }
 
+// validName reports whether name is 1 to 64 of [a-z0-9.-].
 func validName(name string) bool {
 	for i := range len(name) {
 		if classes[name[i]]&classHost == 0 || name[i] == '_' {
@@ -152,6 +153,7 @@ func validName(name string) bool {
 	return 1 <= len(name) && len(name) <= 64
 }
 
+// printableASCII reports whether s is 1 to most printable ASCII characters without spaces.
 func printableASCII(s string, most int) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
@@ -161,9 +163,9 @@ func printableASCII(s string, most int) bool {
 	return 1 <= len(s) && len(s) <= most
 }
 
-// CheckLocal returns why this program cannot take part in the swarm of c: the charter is
-// invalid, or a program with another profile, wire version or public suffix list made it. The
-// caller that opens the gazetteer checks it.
+// CheckLocal returns why this program cannot take part in the swarm of c, or nil. The charter may
+// be invalid. Or a program with another profile, wire version or public suffix list made it. The
+// caller that opens the gazetteer checks its digest.
 func (c Charter) CheckLocal() error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -226,6 +228,7 @@ func (c Charter) Contradicts(other Charter) []string {
 	return out
 }
 
+// fanoutText returns the fan-outs in words, in order of service.
 func fanoutText(f map[string]int) string {
 	var parts []string
 	for _, service := range slices.Sorted(maps.Keys(f)) {

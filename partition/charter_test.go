@@ -10,12 +10,14 @@ import (
 	"pgregory.net/rapid"
 )
 
+// geoCharter returns a valid charter in geo mode.
 func geoCharter() Charter {
 	c := DefaultCharter("geo", "12D3KooWfounder")
 	c.Mode, c.CellLevel, c.Gazetteer = ModeGeo, 7, "0123"
 	return c
 }
 
+// The default charter is valid, survives JSON, and does not contradict itself.
 func TestDefaultCharter(t *testing.T) {
 	for _, c := range []Charter{DefaultCharter("demo", "12D3KooWfounder"), geoCharter()} {
 		if err := c.CheckLocal(); err != nil {
@@ -48,6 +50,7 @@ func TestDigestGolden(t *testing.T) {
 	}
 }
 
+// Validate reports all faults at once, in both modes.
 func TestValidateReportsAllFaults(t *testing.T) {
 	c := Charter{V: 2, Name: "No Good", Founder: "a b", Mode: "round", SliceBits: 21, Replicas: 8, ZoneMax: -1,
 		Fanout: map[string]int{"mastodon": -1, "myspace": 1}}
@@ -74,6 +77,7 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	}
 }
 
+// CheckLocal names each version that differs, and refuses an invalid charter.
 func TestCheckLocal(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	c.Profile, c.Wire, c.Suffixes = 2, 3, "other"
@@ -122,6 +126,7 @@ func TestContradicts(t *testing.T) {
 	}
 }
 
+// Slices lists all hash slices in order, and each Key is in one of them.
 func TestSlicesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := DefaultCharter("x", "y")

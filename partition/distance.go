@@ -12,6 +12,7 @@ import (
 // vector is a point on the unit sphere in 2^-30. The zero vector is no place.
 type vector struct{ x, y, z int64 }
 
+// unit is 1 in 2^-30.
 const unit = 1 << 30
 
 // pointVector returns the vector of p, with its degrees rounded to 10^-4. An invalid p is no
@@ -153,8 +154,8 @@ func squareRoot(n uint64) int64 {
 	}
 }
 
-// decay is (R / 500 km)² * 2 in 2^-16, R = 6371.0088 km: (d / 500 km)² is decay
-// times 1 minus the cosine of the angle, since d² = 2R²(1 - cos).
+// decay is (R / 500 km)² * 2 in 2^-16, where R = 6371.0088 km. Since d² = 2R²(1 - cos), (d / 500
+// km)² is decay times 1 minus the cosine of the angle.
 const decay = 21280720 // 324.7180… * 65536, rounded; see TestDecay
 
 // geoWeight returns w / (1 + (d / 500 km)²)² in 2^-27 (for hash slices in 1).

@@ -52,9 +52,10 @@ func (k Kind) String() string {
 // and has a BadPort.
 type Key string
 
-// Site is the unit of politeness: "web:host[:port]" (http and https of one host are one Site,
-// without a default port), "ip:ADDR", an instance ("mastodon:host[:port]") or a service
-// ("bluesky:", "twitter:"; "mastodon:" for mastodon:search/Q, which names no instance).
+// Site is the unit of politeness. For the web it is "web:host[:port]", without a default port: http
+// and https of one host are one Site. It is "ip:ADDR" for an address, "mastodon:host[:port]" for an
+// instance, and "bluesky:" or "twitter:" for a service. mastodon:search/Q names no instance, so its
+// Site is "mastodon:".
 type Site string
 
 // ErrKey is wrapped by every error of ParseKey, Resolve and KeyFromWire.
@@ -116,6 +117,8 @@ func parseKey(text string) (Key, error) {
 	return k, nil
 }
 
+// canonicalAddress returns the canonical text of an IP address. An IPv4-mapped IPv6 address becomes
+// IPv4; an address with a zone is refused.
 func canonicalAddress(text string) (string, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || a.Zone() != "" {

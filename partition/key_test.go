@@ -89,6 +89,7 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
+// Texts that are no Key give ErrKey, and a short error even for a long text.
 func TestNotKeys(t *testing.T) {
 	for _, in := range []string{
 		"", " ", ":", "web:", "web", "example.com", "example.com:80/x", "ftp://h/", "web:/x", "web:web:http://h/",
@@ -121,6 +122,7 @@ func TestNotKeys(t *testing.T) {
 	}
 }
 
+// KeyFromWire refuses every text that is not canonical.
 func TestKeyFromWire(t *testing.T) {
 	for _, in := range []string{"http://h/", " web:http://h/", "web:http://h", "web:http://H/", "web:http://h/#",
 		"web:http://h:80/",
@@ -132,6 +134,7 @@ func TestKeyFromWire(t *testing.T) {
 	}
 }
 
+// The methods of an invalid Key do not panic, and return nothing.
 func TestInvalidKey(t *testing.T) {
 	for _, k := range []Key{"", "x", "x:y", "web"} {
 		if k != "web" && (k.Kind() != KindInvalid || k.Site() != "") || k.Host() != "" || k.URL() != "" ||
@@ -165,6 +168,7 @@ func keyGenerator() *rapid.Generator[string] {
 	})
 }
 
+// checkParse checks ParseKey with any text: a Key, or ErrKey. An account's Keys are in one slice.
 func checkParse(t interface{ Fatalf(string, ...any) }, text string) {
 	k, err := ParseKey(text)
 	if err != nil {

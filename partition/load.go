@@ -38,6 +38,7 @@ type LoadSteps struct {
 	since   time.Time // start of that wish, without a break
 }
 
+// loadWish is the change of the step that the present Load asks for.
 type loadWish uint8
 
 const (
@@ -73,6 +74,7 @@ func (l *LoadSteps) Next(now time.Time, x Load) int {
 	return l.step
 }
 
+// wish returns the change for which x is a reason.
 func (l *LoadSteps) wish(x Load) loadWish {
 	switch {
 	case x.Stopped != l.stopped && x.Stopped:

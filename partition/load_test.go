@@ -16,6 +16,8 @@ func after(l *LoadSteps, now *time.Time, d time.Duration, x Load) (step int) {
 	return step
 }
 
+// A step changes only after its reason lasted for LoadPatience. A stop gives nearly all weight
+// away, and its end restores it.
 func TestLoadSteps(t *testing.T) {
 	var l LoadSteps
 	now := time.Unix(1e9, 0)

@@ -60,6 +60,7 @@ const (
 // classes is the class set of every byte. It is computed from constants and never changes.
 var classes = makeClasses()
 
+// makeClasses computes classes.
 func makeClasses() (t [256]uint8) {
 	set := func(bytes string, class uint8) {
 		for i := range len(bytes) {
@@ -270,6 +271,7 @@ func unhex(c byte) (byte, bool) {
 	switch {
 	case '0' <= c && c <= '9':
 		return c - '0', true
+	// unhex returns the value of a hex digit, in either case.
 	case 'a' <= c && c <= 'f':
 		return c - 'a' + 10, true
 	case 'A' <= c && c <= 'F':

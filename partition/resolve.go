@@ -81,6 +81,7 @@ func foreign(ref string) bool {
 	return false
 }
 
+// canonicalAbsolute applies the profile to an absolute URL.
 func canonicalAbsolute(text string) (string, error) {
 	if href, ok := fastAbsolute(text); ok {
 		return href, nil
@@ -164,6 +165,8 @@ func plainAuthority(a string, secure bool) bool {
 	return last[0] != '-'
 }
 
+// plainPort reports whether the profile leaves a port unchanged: no leading zero, at most 65535,
+// and not the default of its scheme.
 func plainPort(port string, secure bool) bool {
 	if port == "" || len(port) > 5 || port[0] == '0' {
 		return false
@@ -252,6 +255,7 @@ func plainPath(p string) (dots, ok bool) {
 	return dots, true
 }
 
+// plainQuery reports whether the profile leaves every byte of a query, with its ?, unchanged.
 func plainQuery(q string) bool {
 	for i := 1; i < len(q); i++ {
 		if q[i] == '%' {
@@ -272,4 +276,5 @@ func plainEscape(s string, i int) bool {
 	return ok && classes[v]&classUnreserved == 0 && upperHex(s[i+1]) && upperHex(s[i+2])
 }
 
+// upperHex reports whether a hex digit is not in lower case.
 func upperHex(c byte) bool { return c < 'a' || c > 'f' }

@@ -24,6 +24,7 @@ func memberSeed(id string) uint64 { return hashText(memberDomain, id) }
 // pseudorandom number generators", OOPSLA 2014).
 func draw(seed, mixed uint64) uint64 { return mix(seed ^ mixed) }
 
+// mix is one round of the finaliser of splitmix64.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -84,6 +85,7 @@ func mul63(a, b uint64) uint64 {
 	return hi<<1 | lo>>63
 }
 
+// logEntry is the logarithm of one step c of the table.
 type logEntry struct {
 	inverse uint64 // 2^64/c, rounded down
 	log     uint64 // log2(c) in 2^-57, rounded
@@ -92,6 +94,7 @@ type logEntry struct {
 // logTable has the entries for c = 1 + i/256. It is computed from constants and never changes.
 var logTable = makeLogTable()
 
+// makeLogTable computes logTable.
 func makeLogTable() (t [256]logEntry) {
 	t[0] = logEntry{inverse: ^uint64(0)}
 	for i := uint64(1); i < 256; i++ {

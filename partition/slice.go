@@ -80,6 +80,7 @@ func ParseSlice(text string) (Slice, error) {
 	return s, nil
 }
 
+// parseSlice reads a text, also in forms that String does not write.
 func parseSlice(text string) (Slice, bool) {
 	kind, rest, _ := strings.Cut(text, "/")
 	digits, length, has := strings.Cut(rest, ":")
@@ -133,6 +134,7 @@ func (c Charter) Slice(k Key) Slice {
 	return hashSlice(xxhash.Sum64(unit), c.SliceBits)
 }
 
+// appendUnit appends the unit of k to b: the text that is hashed.
 func (c Charter) appendUnit(b []byte, k Key) []byte {
 	switch kind := k.Kind(); kind {
 	case KindPage, KindFeed, KindMedia:
@@ -156,6 +158,7 @@ func (c Charter) appendUnit(b []byte, k Key) []byte {
 	}
 }
 
+// appendHostUnit appends the unit of a host: its address, or its registrable domain.
 func appendHostUnit(b []byte, host string) []byte {
 	if maybeAddress(host) {
 		if a, err := netip.ParseAddr(host); err == nil {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// String and ParseSlice are inverse. ParseSlice refuses every other form.
 func TestSliceText(t *testing.T) {
 	for _, c := range []struct {
 		slice Slice
@@ -43,6 +44,7 @@ func TestSliceText(t *testing.T) {
 	}
 }
 
+// Valid, ParseSlice and the S2 library agree about any number.
 func TestSliceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Slice(rapid.Uint64().Draw(t, "slice"))
@@ -67,6 +69,7 @@ func TestSliceProperties(t *testing.T) {
 	})
 }
 
+// Each accepted text is the one that String writes.
 func FuzzParseSlice(f *testing.F) {
 	for _, s := range []string{"h/0a3", "h/0a3:11", "g/0d19", "x/0"} {
 		f.Add(s)

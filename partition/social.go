@@ -36,6 +36,7 @@ const (
 	maxHandle    = 253 // bytes of a handle, as of a host name
 )
 
+// canonicalMastodon returns the canonical text behind "mastodon:".
 func canonicalMastodon(text string) (string, error) {
 	head, tail, slash := strings.Cut(text, "/")
 	if head == searchWord && slash {
@@ -82,6 +83,7 @@ func withList(account, tail string, slash bool) (string, error) {
 	return "", fmt.Errorf("%w: an account has no %s", ErrKey, quote(tail))
 }
 
+// validUser reports whether a user name in lower case may be in a Key.
 func validUser(user string) bool {
 	if user == "" || len(user) > maxUserBytes {
 		return false
@@ -94,6 +96,7 @@ func validUser(user string) bool {
 	return true
 }
 
+// canonicalInstance returns the host[:port] of an instance.
 func canonicalInstance(text string) (string, error) {
 	if strings.ContainsAny(text, "/?#@\\") {
 		return "", fmt.Errorf("%w: instance %s", ErrKey, quote(text))
@@ -122,6 +125,7 @@ func instance(rest string) string {
 	return head
 }
 
+// canonicalBluesky returns the canonical text behind "bluesky:".
 func canonicalBluesky(text string) (string, error) {
 	head, tail, slash := strings.Cut(text, "/")
 	if head == searchWord && slash {
@@ -167,6 +171,7 @@ func validHandle(s string) bool {
 	return len(labels) > 1 && len(s) <= maxHandle && last[0] >= 'a'
 }
 
+// validPLC reports whether id has 24 of [a-z2-7].
 func validPLC(id string) bool {
 	for i := range len(id) {
 		if c := id[i]; (c < 'a' || c > 'z') && (c < '2' || c > '7') {
@@ -176,6 +181,7 @@ func validPLC(id string) bool {
 	return len(id) == 24
 }
 
+// canonicalTwitter returns the canonical text behind "twitter:".
 func canonicalTwitter(text string) (string, error) {
 	head, tail, slash := strings.Cut(text, "/")
 	if head == searchWord && slash {
@@ -201,6 +207,7 @@ func screenName(text string) (string, bool) {
 	return "@" + name, true
 }
 
+// canonicalSearch returns "search/" and the canonical, escaped query.
 func canonicalSearch(text string) (string, error) {
 	text = norm.NFC.String(decode(text))
 	text = strings.Join(strings.Fields(text), " ")
@@ -213,6 +220,8 @@ func canonicalSearch(text string) (string, error) {
 	return searchWord + "/" + string(encode(text)), nil
 }
 
+// canonicalTag returns a canonical, escaped tag without its #. It refuses a tag whose canonical
+// form is not stable.
 func canonicalTag(text string) (string, error) {
 	fold := func(s string) string { return norm.NFKC.String(strings.ToLower(norm.NFKC.String(s))) }
 	tag := fold(strings.TrimPrefix(decode(text), "#"))

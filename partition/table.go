@@ -153,6 +153,7 @@ func (t *Table) equalWeight(a, b *Member) bool {
 	return t.centres == nil || placeOf(a) == placeOf(b)
 }
 
+// rivalOf returns the fields of m that scores need.
 func (t *Table) rivalOf(m Member) rival {
 	r := rival{id: m.ID, seed: memberSeed(m.ID), weight: baseWeight(m), spot: PlaceOf(m.ID)}
 	if t.centres != nil {
@@ -183,6 +184,7 @@ func sameReplicas(a, b []replica) bool {
 	return slices.EqualFunc(a, b, func(a, b replica) bool { return a.slot == b.slot })
 }
 
+// rerank computes the replicas of slice i from all members.
 func (t *Table) rerank(i int) {
 	t.kept[i] = 0
 	for slot := range t.rivals {
@@ -302,6 +304,7 @@ func (t *Table) Kept(id string) []Slice {
 	return t.ranked(id, t.replicas)
 }
 
+// ranked lists the slices in which the member id has one of the first most ranks, in order.
 func (t *Table) ranked(id string, most int) []Slice {
 	slot, ok := t.slots[id]
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// drawMembers draws members, also with values out of range and with equal IDs.
 func drawMembers(t *rapid.T) []Member {
 	var ms []Member
 	for range rapid.IntRange(0, 12).Draw(t, "members") {
@@ -38,6 +39,7 @@ func mixedSlices() []Slice {
 	return all
 }
 
+// replicasOf returns the replicas of all slices.
 func replicasOf(t *Table) map[Slice][]string {
 	out := map[Slice][]string{}
 	for _, s := range t.Slices() {
@@ -71,6 +73,7 @@ func TestTableIncremental(t *testing.T) {
 	})
 }
 
+// someMembers returns n members with equal weight.
 func someMembers(n int) []Member {
 	ms := make([]Member, n)
 	for i := range ms {
@@ -79,12 +82,14 @@ func someMembers(n int) []Member {
 	return ms
 }
 
+// tableOf returns a Table with these members.
 func tableOf(c Charter, ms []Member) *Table {
 	t := NewTable(c)
 	t.Update(NewView(ms))
 	return t
 }
 
+// A Table without members has no replicas. The first member changes every slice.
 func TestTableEmpty(t *testing.T) {
 	c := DefaultCharter("x", "y")
 	table := NewTable(c)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// The Unit of each kind of Key, for fan-outs 0, 1 and 4.
 func TestUnit(t *testing.T) {
 	c := geoCharter()
 	c.Fanout = map[string]int{"mastodon": 1, "bluesky": 0, "twitter": 4}
@@ -66,6 +67,7 @@ func TestUnitOneRegistrar(t *testing.T) {
 	})
 }
 
+// A hash slice may hold its own Keys. A cell of the right level may hold Keys that are placed.
 func TestMayHold(t *testing.T) {
 	c := geoCharter()
 	page := Key("web:https://www.example.com/a")
@@ -94,6 +96,7 @@ func TestMayHold(t *testing.T) {
 	}
 }
 
+// AllSlices joins the hash slices and the cells, and refuses cells that do not fit the charter.
 func TestAllSlices(t *testing.T) {
 	c := geoCharter()
 	lisbon := s2.CellIDFromLatLng(s2.LatLngFromDegrees(38.7, -9.1))
@@ -122,4 +125,5 @@ func TestAllSlices(t *testing.T) {
 	}
 }
 
+// second returns the error of AllSlices.
 func second(_ []Slice, err error) error { return err }

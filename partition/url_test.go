@@ -84,6 +84,7 @@ func profileOf(href string) (string, bool) {
 	return out, true
 }
 
+// The vectors of the WHATWG standard give what profileOf says of them.
 func TestWHATWG(t *testing.T) {
 	var cases []json.RawMessage
 	if err := json.Unmarshal(whatwgTestdata(t, "urltestdata.json"), &cases); err != nil {
@@ -131,6 +132,7 @@ func TestWHATWG(t *testing.T) {
 	}
 }
 
+// Each rule of the profile, by its number.
 func TestProfileRules(t *testing.T) {
 	long := strings.Repeat("a", MaxKeyBytes)
 	for _, c := range []struct{ rule, in, want string }{
@@ -194,6 +196,7 @@ func TestProfileRules(t *testing.T) {
 	}
 }
 
+// References of a page give the expected URLs.
 func TestResolve(t *testing.T) {
 	base, err := NewBase("https://Example.com/a/b/c.html?q=1#f")
 	if err != nil {

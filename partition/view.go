@@ -76,7 +76,9 @@ func NewView(ms []Member) View {
 	return View{members: members, digest: digestMembers(members)}
 }
 
-// digestMembers hashes every field of every member, and each text with its length.
+// digestMembers hashes the fields of every member, and each text with its length. ZoneFree counts
+// only if ZoneDepth is not 0, so that the digest of a View without split zones does not depend on
+// it.
 func digestMembers(members []Member) uint64 {
 	var b []byte
 	text := func(s string) {
@@ -124,5 +126,6 @@ func (v View) Find(id string) (Member, bool) {
 	return v.members[i], true
 }
 
-// Digest is equal for equal views, and 0 for the empty one.
+// Digest is equal for equal views, and 0 for the empty one. It is a 64-bit hash: it detects
+// differences between honest peers, and no more.
 func (v View) Digest() uint64 { return v.digest }

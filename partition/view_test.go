@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// A View is sorted, copies its members, and keeps the last member of an ID.
 func TestView(t *testing.T) {
 	p := &Point{1, 2}
 	in := []Member{{ID: "b", Capacity: 1}, {ID: "a", Addrs: []string{"x"}, Location: p}, {ID: "b", Capacity: 2}}
@@ -29,6 +30,7 @@ func TestView(t *testing.T) {
 	}
 }
 
+// The digest does not depend on the order, and changes with each field.
 func TestViewDigest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := NewView(drawMembers(t))

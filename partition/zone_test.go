@@ -21,6 +21,7 @@ func drawZone(t *rapid.T, root Zone, most int) Zone {
 	return z
 }
 
+// drawSlice draws a hash slice of at least 12 bits, or a cell of level 7 to 12.
 func drawSlice(t *rapid.T) Slice {
 	if rapid.Bool().Draw(t, "hash") {
 		return hashSlice(rapid.Uint64().Draw(t, "h"), rapid.IntRange(12, MaxSliceBits).Draw(t, "bits"))
@@ -30,6 +31,7 @@ func drawSlice(t *rapid.T) Slice {
 	return Slice(face<<61 | rapid.Uint64Range(0, 1<<60-1).Draw(t, "pos")>>shift<<shift<<1>>1&^(1<<61-1<<60) | 1<<shift)
 }
 
+// String and ParseZone are inverse. ParseZone refuses every other text.
 func TestZoneText(t *testing.T) {
 	for text, want := range map[string]Zone{
 		"hash": HashZone, "earth": EarthZone, "hash/0": 0xd000000000000000, "hash/1": 0xf000000000000000,
@@ -53,6 +55,7 @@ func TestZoneText(t *testing.T) {
 	}
 }
 
+// A zone's halves, parent and other half belong together.
 func TestZoneTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := rapid.SampledFrom([]Zone{HashZone, EarthZone}).Draw(t, "root")
@@ -102,6 +105,7 @@ func TestEverySliceIsInOneZone(t *testing.T) {
 	})
 }
 
+// zoneMembers returns n members with IDs that depend on seed.
 func zoneMembers(n int, seed uint64) []Member {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	out := make([]Member, n)
@@ -220,6 +224,7 @@ func TestMembersAgreeOnASplit(t *testing.T) {
 	})
 }
 
+// The limits at which a zone splits, follows a split, and merges.
 func TestZoneRuleHysteresis(t *testing.T) {
 	r := ZoneRule{Max: 400, Replicas: 3}
 	for _, c := range []struct {
@@ -245,6 +250,7 @@ func TestZoneRuleHysteresis(t *testing.T) {
 	}
 }
 
+// A peer's place is the hash of the bytes of its id, and ZoneOfPeer finds the zone of that place.
 func TestPlaceIsKademlias(t *testing.T) {
 	// sha256 of the 38 bytes of the id, not of its text.
 	const id = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"

@@ -47,12 +47,12 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Errors that callers branch on.
+// Errors that callers branch on. Methods return them wrapped.
 var (
-	ErrClass      = errors.New("no such class")
-	ErrCredential = errors.New("no such credential")
+	ErrClass      = errors.New("no such class")      // the table of the credential does not have it
+	ErrCredential = errors.New("no such credential") // no credential of that name, or none at all
 	ErrTicket     = errors.New("no such ticket, or settled before")
-	ErrSnapshot   = errors.New("not a snapshot")
+	ErrSnapshot   = errors.New("not a snapshot") // bytes that Restore or ParseTicket cannot accept
 )
 
 // WaitError is the error of Reserve if no call may be made now.
@@ -84,7 +84,7 @@ type Ask struct {
 	Only string
 }
 
-// Answer is the result of a call.
+// Answer is the result of a call, as the caller saw it.
 type Answer struct {
 	NotSent bool        // no connection was made and nothing was sent; the other fields are ignored
 	Status  int         // 0 = sent, but no response: everything that was reserved counts as used
@@ -214,6 +214,8 @@ func (b *Book) Add(credential string, t Table, now time.Time) error {
 	return nil
 }
 
+// bucket returns a new, empty bucket of the Book, with its limit from Options.Limits if that names
+// it.
 func (b *Book) bucket(s Spec) *bucket {
 	k := &bucket{spec: s, limit: s.Limit, by: ByTable}
 	if l, ok := b.o.Limits[s.Name]; ok {
@@ -228,6 +230,7 @@ func (b *Book) bucket(s Spec) *bucket {
 	return k
 }
 
+// find returns the bucket of that name, nil if there is none.
 func (l *ledger) find(name string) *bucket {
 	for _, k := range l.buckets {
 		if k.spec.Name == name {
@@ -258,6 +261,7 @@ func (b *Book) tick(now time.Time) {
 	}
 }
 
+// ledgers returns the address first, then all credentials.
 func (b *Book) ledgers() []*ledger { return append([]*ledger{b.address}, b.creds...) }
 
 // shift moves all times by d after our clock was set back.

@@ -9,6 +9,8 @@ import (
 	"time"
 )
 
+// The built-in tables are valid, and each bucket has a source. ParseTable reports all faults at
+// once.
 func TestTables(t *testing.T) {
 	if len(Services()) < 6 {
 		t.Error(Services())
@@ -36,6 +38,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// No table makes a Book panic or fail other than with a wait.
 func FuzzParseTable(f *testing.F) {
 	f.Add([]byte(`{"service":"s","buckets":[{"name":"a","kind":"aligned","limit":1,"window":"month"}],"classes":[{"name":"c","buckets":["a"]}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -63,6 +66,7 @@ func FuzzParseTable(f *testing.F) {
 	})
 }
 
+// New reports all faults of the options at once.
 func TestOptionsSayAllFaults(t *testing.T) {
 	_, err := New("s", Options{Flight: time.Hour, Skew: -1, Limits: map[string]int64{"a": -1}})
 	for _, want := range []string{"flight 1h0m0s", "skew -1ns", `limit -1 of "a"`} {
@@ -203,6 +207,8 @@ func TestChoosesWhatLapsesSoonest(t *testing.T) {
 	}
 }
 
+// Each error is the documented one. A call that is not settled counts as made, and is no longer
+// open.
 func TestErrors(t *testing.T) {
 	b := newBook(t, Options{}, mustDefault(t, "mastodon"))
 	if _, err := b.Next(epoch, "read", Ask{}); !errors.Is(err, ErrCredential) {

@@ -115,8 +115,8 @@ func (b *bucket) slack() int64 {
 	return min(int64(250*time.Millisecond), b.window()/100) + b.window()/drift
 }
 
-// index returns the aligned window that contains a time of the server. start returns when a window
-// begins.
+// index returns the number of the aligned window that contains a time of the server's clock. A
+// month is year × 12 + month - 1.
 func (b *bucket) index(server int64) int64 {
 	if b.spec.Window == month {
 		t := time.Unix(0, server).UTC()
@@ -125,6 +125,7 @@ func (b *bucket) index(server int64) int64 {
 	return floor(server, int64(b.spec.Window))
 }
 
+// start returns when an aligned window begins, by the server's clock.
 func (b *bucket) start(window int64) int64 {
 	if b.spec.Window == month {
 		return time.Date(int(floor(window, 12)), time.Month(window-12*floor(window, 12)+1), 1, 0, 0, 0, 0,
@@ -133,6 +134,7 @@ func (b *bucket) start(window int64) int64 {
 	return window * int64(b.spec.Window)
 }
 
+// floor returns a divided by b, rounded down; b is positive.
 func floor(a, b int64) int64 {
 	q := a / b
 	if a%b < 0 {
@@ -156,6 +158,7 @@ func (b *bucket) inWindow(k int64) (n int64) {
 	return n
 }
 
+// addWindows adds n, which may be negative, to the windows from..to. No window gets below 0.
 func (b *bucket) addWindows(from, to, n int64) {
 	for k := from; k <= to; k++ {
 		i, found := slices.BinarySearchFunc(b.wins, k,
@@ -256,6 +259,7 @@ func (b *bucket) when(n, now int64, c *clock) int64 {
 	return max(at, now)
 }
 
+// whenAligned is when for an aligned bucket: n must fit in each window that the server may be in.
 func (b *bucket) whenAligned(n, now int64, c *clock) int64 {
 	limit, at := b.effective(), now
 	for range len(b.wins) + 2 {

@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { racetest.Main(m, "4") }
 
 func asWait(err error, w **WaitError) bool { return errors.As(err, w) }
 
+// table returns a table with these buckets, and classes that count in them.
 func table(classes map[string][]string, specs ...Spec) Table {
 	t := Table{Service: "test", Buckets: specs}
 	for name, buckets := range classes {
@@ -23,6 +24,7 @@ func table(classes map[string][]string, specs ...Spec) Table {
 	return t
 }
 
+// newBook returns a Book with one table for all credentials.
 func newBook(t testing.TB, o Options, tb Table, credentials ...string) *Book {
 	t.Helper()
 	b, err := New("mastodon:a.example", o)
@@ -45,6 +47,7 @@ type world struct {
 	forms  []string
 }
 
+// worlds returns each kind of server with the table and the header forms that fit it.
 func worlds() []world {
 	all := []string{"none", "iso", "epoch", "policy", "draft7", "draft8"}
 	return []world{
@@ -62,9 +65,10 @@ func worlds() []world {
 	}
 }
 
+// figures are the results of a simulation.
 type figures struct {
-	use     float64
-	refused int
+	use     float64 // share of the possible calls that were made
+	refused int     // calls that the server refused
 	taken   int
 }
 

@@ -2,12 +2,13 @@ package budget
 
 import "time"
 
+// Constants of the estimate. Times are in nanoseconds.
 const (
 	maxSkew = int64(24 * time.Hour) // a Date header further off is ignored
 	// after so many contradictions the server's clock no longer aligns windows
 	maxJumps = 3
-	drift    = 5000 // two clocks drift apart by one second in 5,000
-	grain    = int64(500 * time.Millisecond)
+	drift    = 5000                          // two clocks drift apart by one second in 5,000
+	grain    = int64(500 * time.Millisecond) // half the precision of a Date header, which has whole seconds
 )
 
 // clock is what is known about a server's clock: its time minus ours is between lo and hi, in
@@ -49,4 +50,5 @@ func (c *clock) heard(sent, now, date int64) (jumped bool) {
 // shift adjusts the offset after our clock was moved by d.
 func (c *clock) shift(d int64) { c.lo, c.hi, c.at = c.lo-d, c.hi-d, max(0, c.at+d) }
 
+// sane reports whether the offset is within two days.
 func (c *clock) sane() bool { return c.lo >= -2*maxSkew && c.hi <= 2*maxSkew }

@@ -49,6 +49,7 @@ func (b *Book) Snapshot(credential string) ([]byte, error) {
 	return encode(&image{site: b.site, now: b.now, clock: b.clock, ledger: *l}), nil
 }
 
+// ledger returns the ledger of a credential or of AddressOf, nil if there is none.
 func (b *Book) ledger(name string) *ledger {
 	for _, l := range b.ledgers() {
 		if l.name == name {
@@ -179,6 +180,7 @@ type image struct {
 	ledger ledger
 }
 
+// encoder appends values in the format of a snapshot.
 type encoder struct{ b []byte }
 
 func (e *encoder) num(ns ...int64) {
@@ -214,6 +216,7 @@ func (e *encoder) flag(set bool) {
 	e.b = append(e.b, c)
 }
 
+// encode returns the bytes of a snapshot.
 func encode(im *image) []byte {
 	e := encoder{b: []byte{snapshotTag}}
 	l := &im.ledger
@@ -295,6 +298,7 @@ func (d *decoder) fail(format string, args ...any) {
 	d.b = nil
 }
 
+// end returns the first fault; bytes that remain are a fault.
 func (d *decoder) end() error {
 	if len(d.b) > 0 {
 		d.fail("%d bytes too many", len(d.b))
@@ -318,6 +322,7 @@ func (d *decoder) version() {
 	}
 }
 
+// num reads an unsigned number from 0 to limit.
 func (d *decoder) num(limit int64) int64 {
 	v, n := binary.Uvarint(d.b)
 	switch {
@@ -335,6 +340,7 @@ func (d *decoder) num(limit int64) int64 {
 	return int64(v)
 }
 
+// signed reads a signed number from -limit to limit.
 func (d *decoder) signed(limit int64) int64 {
 	v, n := binary.Varint(d.b)
 	if n <= 0 || v > limit || v < -limit || n > 1 && d.b[n-1] == 0 {
@@ -345,6 +351,7 @@ func (d *decoder) signed(limit int64) int64 {
 	return v
 }
 
+// text reads a text of at most limit bytes.
 func (d *decoder) text(limit int) string {
 	n := int(d.num(int64(limit)))
 	if n > len(d.b) {
@@ -356,6 +363,7 @@ func (d *decoder) text(limit int) string {
 	return s
 }
 
+// float reads a number from least to most. Negative zero is a fault, so each value has one form.
 func (d *decoder) float(least, most float64) float64 {
 	if len(d.b) < 8 {
 		d.fail("cut short")
@@ -370,6 +378,7 @@ func (d *decoder) float(least, most float64) float64 {
 	return f
 }
 
+// decode reads a snapshot; it checks each value, because the bytes may come from another peer.
 func decode(b []byte) (*image, error) {
 	if len(b) > MaxSnapshot {
 		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrSnapshot, len(b), MaxSnapshot)
@@ -401,6 +410,7 @@ func decode(b []byte) (*image, error) {
 	return im, nil
 }
 
+// bucket reads one bucket of a snapshot.
 func (d *decoder) bucket() *bucket {
 	k := &bucket{}
 	s := &k.spec

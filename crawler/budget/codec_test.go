@@ -84,6 +84,8 @@ func TestSnapshotKeepsAll(t *testing.T) {
 	}
 }
 
+// Restore refuses damaged snapshots, and those of another credential or version. The Book does not
+// change.
 func TestRestoreRefuses(t *testing.T) {
 	b, now := used(t)
 	text, err := b.Snapshot("mastodon")
@@ -170,6 +172,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
+// Each accepted intent has exactly one form.
 func FuzzParseTicket(f *testing.F) {
 	f.Add(Ticket{ID: 7, Credential: "one", Class: "read", At: epoch, Ask: Ask{Items: 3, Paid: 1}}.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -180,6 +183,7 @@ func FuzzParseTicket(f *testing.F) {
 	})
 }
 
+// From any headers, the limits of accepted values hold.
 func FuzzHeaders(f *testing.F) {
 	f.Add("X-Ratelimit-Reset", "2026-11-21T04:23:02.000Z", "300")
 	f.Add("Ratelimit", `"default";r=50;t=30`, `"default";q=100;w=10`)

@@ -16,16 +16,20 @@ type policy struct {
 	lo, hi int64
 }
 
+// unsaid is a policy that says nothing.
 var unsaid = policy{limit: -1, left: -1, window: -1}
 
 // readPolicies reads the headers of a response that arrived at now to a call sent at sent. If the
-// server names several buckets, the first one is the closest to its limit.
+// server names several buckets, the first one is the closest to its limit. The forms are:
 //
-// Forms: X-RateLimit-{Limit,Remaining,Reset} and X-Rate-Limit-…; the same without X- with
-// RateLimit-Policy "3000;w=300" (draft-ietf-httpapi-ratelimit-headers-00 to 06); one field
-// RateLimit "limit=100, remaining=50, reset=5" (07); and structured fields RateLimit:
-// "default";r=50;t=30 with RateLimit-Policy: "default";q=100;w=10 (08 on). A reset is in seconds
-// from now, in seconds or milliseconds since 1970, or a date of RFC 3339.
+//   - X-RateLimit-{Limit,Remaining,Reset} and X-Rate-Limit-…;
+//   - the same without X- and with RateLimit-Policy "3000;w=300"
+//     (draft-ietf-httpapi-ratelimit-headers-00 to 06);
+//   - one field RateLimit "limit=100, remaining=50, reset=5" (07);
+//   - structured fields RateLimit: "default";r=50;t=30 with RateLimit-Policy: "default";q=100;w=10
+//     (08 on).
+//
+// A reset is in seconds from now, in seconds or milliseconds since 1970, or a date of RFC 3339.
 func readPolicies(h http.Header, sent, now int64, c *clock) []policy {
 	r := reader{sent: sent, now: now, c: c}
 	var all []policy
@@ -49,6 +53,7 @@ func readPolicies(h http.Header, sent, now int64, c *clock) []policy {
 	return all
 }
 
+// reader reads the headers of one response; sent and now are when the call was sent and answered.
 type reader struct {
 	sent, now int64
 	c         *clock
@@ -60,17 +65,20 @@ func get(h http.Header, name string) string {
 	return v[:min(len(v), MaxHeader)]
 }
 
+// first returns the first item of a list, without its parameters.
 func first(v string) string {
 	v, _, _ = strings.Cut(v, ",")
 	v, _, _ = strings.Cut(v, ";")
 	return strings.TrimSpace(v)
 }
 
+// rest returns all items of a list but the first.
 func rest(v string) string {
 	_, v, _ = strings.Cut(v, ",")
 	return v
 }
 
+// split returns the items of a list; with the have earlier ones they are at most MaxPolicies.
 func split(v string, have int) []string {
 	items := strings.SplitN(v, ",", MaxPolicies-min(have, MaxPolicies)+1)
 	return items[:min(len(items), MaxPolicies-min(have, MaxPolicies))]

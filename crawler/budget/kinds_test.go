@@ -12,6 +12,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
+// mustDefault returns the built-in table of a service, or ends the test.
 func mustDefault(t testing.TB, service string) Table {
 	t.Helper()
 	tb, ok := Default(service)

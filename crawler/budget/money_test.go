@@ -22,6 +22,7 @@ type biller struct {
 	days map[int64]int64 // Micro
 }
 
+// ask charges for the profiles that were not paid for on this day.
 func (b *biller) ask(now time.Time, ids []string) {
 	day := floor(now.Add(b.skew).UnixNano(), dayNanos)
 	for _, id := range ids {
@@ -32,8 +33,8 @@ func (b *biller) ask(now time.Time, ids []string) {
 	}
 }
 
-// The money for a day is never exceeded by the biller's clock, even with repeated requests and with
-// crashes at any time; and it is spent.
+// The money for a day is never exceeded by the biller's clock, and it is spent. This holds with
+// repeated requests, and with crashes at any time.
 func TestMoneyOfADay(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const cents = 300
@@ -128,6 +129,8 @@ func TestNoMoneyNoCall(t *testing.T) {
 	}
 }
 
+// Paid counts per kind and day, remembers at most Max, and treats the minutes before midnight as
+// unpaid.
 func TestPaid(t *testing.T) {
 	noon := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	p := &Paid{Max: 3}
@@ -165,6 +168,7 @@ func TestPaid(t *testing.T) {
 	}
 }
 
+// Accepted bytes have one form; others give ErrSnapshot and an empty Paid.
 func FuzzPaid(f *testing.F) {
 	p := &Paid{}
 	for _, id := range []string{"a", "b", "c"} {

@@ -16,7 +16,7 @@ const (
 	paceRange = 1000     // the pace stays between guess ÷ 1000 and guess × 1000
 )
 
-// pace is an additive increase and multiplicative decrease of calls per second (Chiu and Jain,
+// pace is the pace of an adaptive bucket. It grows by steps, and falls by a factor (Chiu and Jain,
 // "Analysis of the increase and decrease algorithms for congestion avoidance", 1989). Unlike
 // theirs, it remembers the refused pace and approaches it slowly, as CUBIC does (RFC 9438).
 type pace struct {
@@ -29,6 +29,7 @@ type pace struct {
 	down   bool    // no response since the last refusal
 }
 
+// newPace returns a pace that begins with the limit of the spec.
 func newPace(s Spec) pace {
 	w := time.Duration(s.Window).Seconds()
 	g := float64(s.Limit) / w

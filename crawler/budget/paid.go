@@ -18,7 +18,7 @@ import (
 // or because of Max, is treated as unpaid: more is reserved than is charged, never less. A Paid
 // belongs to one credential. It is not safe for concurrent use. The zero value is empty.
 type Paid struct {
-	Max  int // resources remembered, default DefaultMaxPaid
+	Max  int // resources remembered; 0 or less means DefaultMaxPaid
 	day  int64
 	seen map[uint64]struct{}
 }
@@ -39,6 +39,7 @@ func (p *Paid) turn(now time.Time) {
 	}
 }
 
+// resource returns the hash of a resource in Paid.seen.
 func resource(kind, id string) uint64 { return xxhash.Sum64String(kind + "\x00" + id) }
 
 // Has reports whether a request for a resource at now is free. kind is the unit of the charge:
@@ -76,8 +77,9 @@ func (p *Paid) Add(reserved time.Time, kind, id string) {
 // Len returns how many resources are remembered.
 func (p *Paid) Len() int { return len(p.seen) }
 
-// Format of a stored Paid, version 1: byte version, varint day since 1970, varint number, and the
-// hashes in ascending order: the first, then the differences, as varints.
+// Format of a stored Paid, version 1: a byte for the version, then the day since 1970 and the
+// number of hashes as varints. The hashes follow in ascending order, as varints: the first, then
+// the differences.
 
 // MarshalBinary returns the stored form, about 6 bytes per resource.
 func (p *Paid) MarshalBinary() ([]byte, error) {

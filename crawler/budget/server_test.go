@@ -107,6 +107,7 @@ var forms = map[string]func(h http.Header, limit, left, window, reset, server in
 	},
 }
 
+// set sets the three headers with a common prefix.
 func set(h http.Header, prefix string, limit, left int64, reset string) {
 	h.Set(prefix+"Limit", fmt.Sprint(limit))
 	h.Set(prefix+"Remaining", fmt.Sprint(left))
@@ -180,15 +181,18 @@ type run struct {
 	open []inflight
 }
 
+// inflight is a call between its start and its response.
 type inflight struct {
 	t                Ticket
-	arrives, answers int64
+	arrives, answers int64 // true times since epoch
 	a                Answer
-	arrived, orphan  bool
+	arrived, orphan  bool // orphan: its process died
 }
 
+// at returns the true time t nanoseconds after epoch.
 func at(t int64) time.Time { return epoch.Add(time.Duration(t)) }
 
+// loop runs the simulation until end.
 func (r *run) loop() {
 	for r.now < int64(r.end) {
 		wake := r.reserve()
@@ -248,10 +252,12 @@ func (r *run) reserve() (wake int64) {
 	return int64(r.end)
 }
 
+// latency draws half of a call's duration.
 func (r *run) latency() int64 {
 	return (int64(r.fast) + r.rng.Int64N(int64(r.slow-r.fast)+1)) / 2
 }
 
+// events handles the calls that arrive or are answered by now.
 func (r *run) events() {
 	for i := 0; i < len(r.open); i++ {
 		f := &r.open[i]

@@ -96,6 +96,8 @@ func (l *ledger) landed(id uint64) bool {
 	return i >= 0
 }
 
+// has returns the open amount of call id, nil if there is none. The pointer is valid until opens
+// changes.
 func (b *bucket) has(id uint64) *open {
 	if i := slices.IndexFunc(b.opens, func(o open) bool { return o.id == id }); i >= 0 {
 		return &b.opens[i]

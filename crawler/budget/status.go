@@ -76,6 +76,7 @@ func (b *Book) Status(now time.Time) Status {
 	return s
 }
 
+// status returns the view of one bucket. Its Free is never negative.
 func (b *bucket) status(credential string, now int64, c *clock) BucketStatus {
 	s := BucketStatus{Credential: credential, Name: b.spec.Name, Kind: b.spec.Kind, Unit: b.spec.unit(), Limit: b.limit,
 		By:    b.by,

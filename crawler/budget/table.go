@@ -112,6 +112,8 @@ type Table struct {
 	Classes []Class `json:"classes"`
 }
 
+// tables is the JSON of all built-in tables.
+//
 //go:embed tables.json
 var tables []byte
 
@@ -203,6 +205,7 @@ func (t *Table) Validate() error {
 	return nil
 }
 
+// class returns the class of that name, nil if there is none.
 func (t *Table) class(name string) *Class {
 	for i := range t.Classes {
 		if t.Classes[i].Name == name {
@@ -224,8 +227,10 @@ func goodName(s string) bool {
 	return s != "" && len(s) <= maxName
 }
 
+// clip returns at most maxName bytes of s, for error messages.
 func clip(s string) string { return s[:min(len(s), maxName)] }
 
+// validate returns one error that joins all faults of the spec.
 func (s *Spec) validate() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -260,6 +265,7 @@ func (s *Spec) validate() error {
 	return errors.Join(faults...)
 }
 
+// unit returns the unit with its default.
 func (s *Spec) unit() Unit {
 	if s.Unit == "" {
 		return Calls

@@ -72,6 +72,7 @@ func (b *Budget) price(page int) float64 {
 // lower in nearly every contest, because the model never learns about an item without visits.
 const defaultAge = 0.1
 
+// ageCost returns AgePrice with its default.
 func (b *Budget) ageCost() float64 {
 	switch {
 	case b.AgePrice < 0:

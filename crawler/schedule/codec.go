@@ -72,8 +72,10 @@ func (h *History) Decode(b []byte) error {
 	return nil
 }
 
+// decoder reads the stored form; b is the rest that is not read yet.
 type decoder struct{ b []byte }
 
+// history reads all of b into h. It fails if bytes remain.
 func (d *decoder) history(h *History) error {
 	version, err := d.byte()
 	if err != nil {
@@ -97,6 +99,7 @@ func (d *decoder) history(h *History) error {
 	return nil
 }
 
+// runs reads the runs of a history whose first visit was at first.
 func (d *decoder) runs(h *History, first int64) error {
 	n, err := d.byte()
 	if err != nil {
@@ -117,6 +120,7 @@ func (d *decoder) runs(h *History, first int64) error {
 	return nil
 }
 
+// run reads one run, of any kind.
 func (d *decoder) run() (Run, error) {
 	v, err := d.uvarint(uint64(maxSpan/time.Second)<<3 | 7)
 	if err != nil {
@@ -142,6 +146,7 @@ func (d *decoder) run() (Run, error) {
 	return r, nil
 }
 
+// folded reads the rest of a folded run. It refuses counts that fold never makes.
 func (d *decoder) folded(r Run) (Run, error) {
 	outcome, err := d.byte()
 	if err != nil {

@@ -56,18 +56,19 @@ func Span(days float64) string {
 // freshness and age.
 const doubt = 2.0
 
-// Decide is when to look again at it after its last visit: the default policy of
-// the package comment. It is pure and safe for concurrent use; its cost does not
-// depend on how many items there are. An item never visited is due now.
+// Decide returns when to visit an item again after its last visit, by the default policy of the
+// package comment. It is pure and safe for concurrent use. Its cost does not depend on the number
+// of items. An item that was never visited is due now.
 //
-// The crawl keeps the encoded history with the item, and for each peer one Budget
-// and one Meter. After a fetch it adds the outcome to the history, asks Decide,
-// tells the Meter (Planned, Visited), and commits history and due time in the batch
-// of the record. Every hundred visits or so it renews the Budget's Price from the
-// Meter and calls Guard; every mean interval it fits the Model to a few hundred
-// histories. The Budget and Meter are derived: after a crash they start anew from
-// FairPrice and settle within two mean intervals. A site short of visits has a
-// Meter of its own whose Price is added as SitePrice.
+// The crawl keeps the encoded history with the item, and one Budget and one Meter for each peer.
+// After a fetch it adds the outcome to the history, calls Decide, and tells the Meter (Planned,
+// Visited). It commits the history and the due time in one batch with the record.
+//
+// After about every hundred visits it sets the Budget's Price from the Meter and calls Guard. After
+// longer and longer times, at least a mean interval apart, it fits the Model to at most a thousand
+// histories. The Budget and the Meter are derived: after a crash they start again from FairPrice,
+// and settle within two mean intervals. A site short of visits has its own Meter, whose Price is
+// the SitePrice.
 func Decide(it Item, b *Budget, now time.Time) Decision {
 	d := Decision{At: now}
 	if _, ok := it.History.Latest(); !ok {
@@ -150,6 +151,8 @@ func (d *Decision) Schedule(it Item, b *Budget, now time.Time) {
 	d.At = b.Rhythm.After(at, time.Duration(wait*float64(day)))
 }
 
+// backOff returns the wait in days after n failures in a row: first, then twice as long each, up to
+// last.
 func backOff(first, last time.Duration, n int) float64 {
 	d := first
 	for range min(n-1, 20) {

@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
+// budget returns a Budget with a mean interval of so many days, and nothing learned.
 func budget(every float64) *Budget {
 	return &Budget{Interval: time.Duration(every * float64(day)), Model: NewModel()}
 }
 
+// An item without visits is due now.
 func TestNeverVisitedIsDueNow(t *testing.T) {
 	d := Decide(Item{History: new(History)}, budget(10), t0)
 	if !d.At.Equal(t0) || d.Why() != "never visited" {
@@ -33,6 +35,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// An item that changes more often is visited more often.
 func TestDefaultFollowsChange(t *testing.T) {
 	b := budget(10)
 	quiet, busy, hectic := story("uuuuuuuuuuuuuuuu", 10), story("uucuuucuuuucuuuc", 10), story("uccccccccccccccc", 10)
@@ -55,6 +58,7 @@ func TestDefaultFollowsChange(t *testing.T) {
 	}
 }
 
+// A greater weight gives more visits.
 func TestWeightBuysVisits(t *testing.T) {
 	h := story("uucuuucuuu", 10)
 	b := budget(10)
@@ -64,6 +68,7 @@ func TestWeightBuysVisits(t *testing.T) {
 	}
 }
 
+// Tau stays between floor and ceiling, and Why names the limit.
 func TestFloorAndCeiling(t *testing.T) {
 	b := budget(10)
 	b.Floor, b.Ceiling = 20*day, 21*day
@@ -94,6 +99,7 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// Gone, moved and failed items wait twice as long after each failure, up to their limit.
 func TestDeathsAndErrorsBackOff(t *testing.T) {
 	b := budget(10)
 	for _, c := range []struct {
@@ -111,6 +117,7 @@ func TestDeathsAndErrorsBackOff(t *testing.T) {
 	}
 }
 
+// Validate reports all faults at once.
 func TestBudgetValidate(t *testing.T) {
 	if err := budget(1).Validate(); err != nil {
 		t.Fatal(err)

@@ -2,8 +2,8 @@ package schedule
 
 import "time"
 
-// Explain is the decision behind a time that was set before: at, for an item of
-// history h. What the rule goes by is today's; the time stays.
+// Explain returns the reasons for a time that was set before. The item with history h is due at
+// that time. The reasons use the present model and prices; the time does not change.
 func Explain(h *History, at time.Time, b *Budget) Decision {
 	d := Decide(Item{History: h}, b, h.Last())
 	if d.Bound != "" {

@@ -232,6 +232,7 @@ func (h *History) Gaps(yield func(Run) bool) {
 	}
 }
 
+// unix returns the time of s seconds, the zero time for 0.
 func unix(s int64) time.Time {
 	if s == 0 {
 		return time.Time{}

@@ -11,6 +11,7 @@ import (
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// at returns the time d days after t0.
 func at(d float64) time.Time { return t0.Add(time.Duration(d * float64(day))) }
 
 // story returns a history of visits at a fixed interval from a word: u, c, e, g, r.
@@ -23,6 +24,7 @@ func story(word string, every float64) *History {
 	return h
 }
 
+// Totals counts the visits that can show a change, without the first.
 func TestHistoryTotals(t *testing.T) {
 	for _, c := range []struct {
 		word            string
@@ -44,6 +46,7 @@ func TestHistoryTotals(t *testing.T) {
 	}
 }
 
+// The time of failed visits counts in the gap before the next good visit.
 func TestErrorsLendTheirTimeToTheNextLook(t *testing.T) {
 	h := story("ueeec", 1)
 	var got []Run
@@ -58,6 +61,7 @@ func TestErrorsLendTheirTimeToTheNextLook(t *testing.T) {
 	}
 }
 
+// An error after a death does not revive an item; a good visit does.
 func TestDead(t *testing.T) {
 	for word, want := range map[string]bool{"": false, "u": false, "ug": true, "uge": true, "ugu": false, "ur": false,
 		"e": false} {
@@ -67,6 +71,7 @@ func TestDead(t *testing.T) {
 	}
 }
 
+// A visit before the last one has span 0, and does not change the last time.
 func TestClockSetBack(t *testing.T) {
 	h := story("uu", 1)
 	h.Add(Event{At: at(-3), Outcome: Changed})
@@ -75,6 +80,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// A long history stays below its limits and loses no visit. Recent visits stay exact.
 func TestHistoryIsBounded(t *testing.T) {
 	h := new(History)
 	for i := range 10_000 {
@@ -101,6 +107,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// A visit a day later takes 3 bytes, one a month later 4 bytes.
 func TestBytesPerVisit(t *testing.T) {
 	daily, monthly := story("uuuuuuuuuuuuuuuu", 1), story("uuuuuuuuuuuuuuuu", 30)
 	head := len(story("u", 1).Append(nil)) - 1
@@ -112,6 +119,7 @@ func TestBytesPerVisit(t *testing.T) {
 	}
 }
 
+// A history that is stored and read again is the same.
 func TestHistoryRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := new(History)
@@ -135,6 +143,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 	})
 }
 
+// Damaged histories give ErrHistory and an empty history.
 func TestDecodeRefuses(t *testing.T) {
 	good := story("ucugre", 1).Append(nil)
 	var h History

@@ -7,7 +7,7 @@ import (
 )
 
 // The grid has Rates change rates, each twice the previous one, from one change in 22 years to 250
-// a day. Because the rates double, one exponential is enough for all: the probability of no change
+// a day. Because the rates double, one exponential is enough for all. The probability of no change
 // at the next rate is the square of the present one.
 const (
 	Rates    = 22

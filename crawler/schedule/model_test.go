@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// sum returns the sum of the weights.
 func sum(b Belief) float64 {
 	s := 0.0
 	for _, w := range b {
@@ -29,6 +30,7 @@ func TestBeliefOfOneRate(t *testing.T) {
 	}
 }
 
+// After 30 visits the mean belief is near the true rate.
 func TestBeliefFindsTheRate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	m := NewModel()
@@ -82,6 +84,7 @@ func TestBeliefNeverBreaks(t *testing.T) {
 	})
 }
 
+// After a long time without visits, a belief is the prior again.
 func TestDriftForgets(t *testing.T) {
 	m := NewModel()
 	m.Drift = 0.1
@@ -175,6 +178,7 @@ func TestFitStart(t *testing.T) {
 	}
 }
 
+// Validate finds each kind of fault.
 func TestModelValidate(t *testing.T) {
 	m := NewModel()
 	if err := m.Validate(); err != nil {

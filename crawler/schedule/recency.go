@@ -51,6 +51,7 @@ func (r *Recency) Extra(silence, tau float64) float64 {
 	return sum
 }
 
+// recencyStep returns the step that contains days, recencySteps if it is behind the last.
 func recencyStep(days float64) int {
 	i := 0
 	for end := recencyFirst; days > end && i < recencySteps; end *= 2 {

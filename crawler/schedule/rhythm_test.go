@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Busy time passes in busy hours, and After is the inverse of Busy.
 func TestRhythm(t *testing.T) {
 	var counts [weekHours]float64
 	for h := range counts {

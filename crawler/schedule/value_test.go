@@ -38,6 +38,7 @@ func TestValueIsTheIntegral(t *testing.T) {
 	}
 }
 
+// The worth of a visit never falls with time, and due finds the time when it reaches the price.
 func TestValueRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Belief
@@ -90,6 +91,7 @@ func TestTimelineIsTheDerivative(t *testing.T) {
 	}
 }
 
+// Posts soon after another one are expected only after they were seen often.
 func TestRecency(t *testing.T) {
 	var r Recency
 	if r.Extra(0, 10) != 0 {

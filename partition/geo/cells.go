@@ -58,6 +58,7 @@ func SliceAt(all []partition.Slice, p partition.Point, level int) partition.Slic
 	return partition.Slice(s2.CellID(cell).Parent(partition.ParentLevel))
 }
 
+// placeOf returns a row of the table as a Place, with its cell if it has a location.
 func (g *Gazetteer) placeOf(p atlas.Place) Place {
 	out := Place{Name: p.Name, Country: p.Country, Admin1: p.Admin1, Admin2: p.Admin2, Lat: p.Lat, Lon: p.Lon,
 		Population: p.Population}

@@ -87,6 +87,7 @@ func degrees(s string) float64 {
 	return v
 }
 
+// valid returns its arguments, and whether they are a point on the earth. NaN is none.
 func valid(lat, lon float64) (float64, float64, bool) {
 	return lat, lon, lat >= -90 && lat <= 90 && lon >= -180 && lon <= 180
 }

@@ -71,8 +71,8 @@ func shown(s string) string {
 	return s[:n]
 }
 
-// text counts the names of places in the lines of a text. All names for one cell together weigh
-// at most mostText.
+// text counts the names of places in the sentences and lines of a text, at most MaxSpans of them.
+// All names for one cell together weigh at most mostText.
 func (j *Judge) text(s string, hints Hints) []vote {
 	byPlace := map[string]*vote{}
 	s = s[:min(len(s), MaxTextBytes)]

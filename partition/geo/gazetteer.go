@@ -44,6 +44,7 @@ type sense struct {
 	hand   bool     // it is in hand.tsv
 }
 
+// senseKind is the kind of a meaning. hand.tsv names most of them (readHand).
 type senseKind uint8
 
 const (
@@ -59,6 +60,7 @@ const (
 	senseFiction // of a novel or a film, set in a real country
 )
 
+// wordKind is a set of kinds of everyday words. words.txt names them (readWords).
 type wordKind uint8
 
 const (
@@ -137,8 +139,10 @@ func regionsOf(table *atlas.Table) map[string][]sense {
 	return out
 }
 
+// digits reports whether s has only ASCII digits. It is true for "".
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
 
+// readWords reads words.txt into g.words. Each line is a kind, a colon and its words.
 func (g *Gazetteer) readWords(text string) error {
 	kinds := map[string]wordKind{"small": wordSmall, "near": wordNear, "live": wordLive, "from": wordFrom,
 		"never": wordNever, "common": wordCommon}
@@ -199,6 +203,7 @@ func (g *Gazetteer) readHand(text string) error {
 	return nil
 }
 
+// handWeight returns the weight of a sense in hand.tsv, as a log10 of people like sense.weight.
 func handWeight(kind senseKind, p atlas.Place) float64 {
 	w := homeBonus(p.Country)
 	switch kind {
@@ -244,6 +249,7 @@ func better(a, b atlas.Place) bool {
 	return a.Population > b.Population
 }
 
+// people returns the weight of a population: its log10, at least that of 300.
 func people(n int) float64 { return math.Log10(float64(max(n, 300))) }
 
 // homeBonus makes Portugal more likely than its size, because this crawl began there. Many of

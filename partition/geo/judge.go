@@ -229,6 +229,7 @@ func (j *Judge) stay(out Judgement, now partition.Slice) Judgement {
 	return out
 }
 
+// countryWeight returns the weight of all votes for a country.
 func countryWeight(votes []vote, country string) (sum float64) {
 	for _, v := range votes {
 		if v.Country == country {

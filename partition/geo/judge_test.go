@@ -20,6 +20,7 @@ var sharedJudge = sync.OnceValues(func() (*Judge, error) {
 	return NewJudge(g, CellLevel), nil
 })
 
+// judge returns one Judge for all tests: it is immutable.
 func judge(t testing.TB) *Judge {
 	t.Helper()
 	j, err := sharedJudge()
@@ -29,6 +30,7 @@ func judge(t testing.TB) *Judge {
 	return j
 }
 
+// Each kind of evidence, alone and together, and what a placed unit needs to move.
 func TestPlace(t *testing.T) {
 	j := judge(t)
 	cell := func(lat, lon float64) partition.Slice { return j.At(partition.Point{Lat: lat, Lon: lon}) }
@@ -100,6 +102,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// checkJudgement checks what must hold for any Facts.
 func checkJudgement(t interface{ Fatalf(string, ...any) }, j *Judge, f Facts) {
 	got := j.Place(f)
 	if got.Slice != 0 && !j.Has(got.Slice) && got.Slice != f.Now {

@@ -23,6 +23,7 @@ type world struct {
 	rand   *rand.Rand
 }
 
+// newWorld returns a world of the located towns of g.
 func newWorld(g *Gazetteer, seed uint64) *world {
 	w := &world{g: g, rand: rand.New(rand.NewPCG(seed, 1))}
 	total := 0
@@ -36,20 +37,24 @@ func newWorld(g *Gazetteer, seed uint64) *world {
 	return w
 }
 
+// drawIndex draws the index of a place, weighted by population.
 func (w *world) drawIndex() int {
 	i, _ := slices.BinarySearch(w.sums, w.rand.IntN(w.sums[len(w.sums)-1])+1)
 	return i
 }
 
+// draw draws the location of a place, weighted by population.
 func (w *world) draw() partition.Point {
 	p := w.places[w.drawIndex()]
 	return partition.Point{Lat: p.Lat, Lon: p.Lon}
 }
 
+// km returns the distance of two points on the sphere.
 func km(a, b partition.Point) float64 {
 	return 6371 * s2.LatLngFromDegrees(a.Lat, a.Lon).Distance(s2.LatLngFromDegrees(b.Lat, b.Lon)).Radians()
 }
 
+// median sorts x and returns its median.
 func median(x []float64) float64 {
 	slices.Sort(x)
 	return x[len(x)/2]
@@ -112,6 +117,7 @@ func (w *world) peers(n int) ([]partition.Member, map[string]partition.Point) {
 	return members, at
 }
 
+// nearest returns the distance in km to the nearest of the points at.
 func (w *world) nearest(p partition.Point, at map[string]partition.Point) float64 {
 	least := math.Inf(1)
 	for _, q := range at {

@@ -20,6 +20,7 @@ func plain(s string) string {
 	return norm.NFC.String(strings.Map(plainLetter, norm.NFKD.String(s)))
 }
 
+// asciiOnly reports whether s has only ASCII bytes.
 func asciiOnly(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

@@ -13,6 +13,7 @@ import (
 // profile is a line of testdata/profiles*.tsv.
 type profile struct{ text, country, admin1 string }
 
+// readProfiles reads a list; a text may be in it only once.
 func readProfiles(t *testing.T, name string) (out []profile) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -112,6 +113,7 @@ func TestPlain(t *testing.T) {
 	})
 }
 
+// For any text, plain is idempotent and returns valid UTF-8.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"Lisboa", "ʟɪꜱʙᴏᴀ", "\u1ea5\u0301", "\u0344\u1da6", "a\xf0\x9f\x87\xb5"} {
 		f.Add(s)

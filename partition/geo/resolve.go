@@ -64,6 +64,7 @@ type span struct {
 	flag    bool
 }
 
+// sense returns the best sense so far.
 func (s *span) sense() sense { return s.senses[s.best] }
 
 // Resolve interprets s. It never fails: what it cannot interpret is unknown.
@@ -234,6 +235,7 @@ func (g *Gazetteer) otherwise(words []word, whole bool) []sense {
 	return nil
 }
 
+// join returns the words in one form of each, with spaces between them.
 func join(words []word, form func(word) string) string {
 	parts := make([]string, len(words))
 	for i, w := range words {

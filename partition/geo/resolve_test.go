@@ -20,6 +20,7 @@ import (
 // shared is one Gazetteer for all tests: it is immutable.
 var shared = sync.OnceValues(Open)
 
+// open returns the shared Gazetteer.
 func open(t testing.TB) *Gazetteer {
 	t.Helper()
 	g, err := shared()
@@ -32,11 +33,13 @@ func open(t testing.TB) *Gazetteer {
 // tally counts the results over a list.
 type tally struct{ right, wrong, unknown, named, rightNone, none int }
 
+// add adds the counts of o.
 func (n *tally) add(o tally) {
 	n.right, n.wrong, n.unknown = n.right+o.right, n.wrong+o.wrong, n.unknown+o.unknown
 	n.named, n.rightNone, n.none = n.named+o.named, n.rightNone+o.rightNone, n.none+o.none
 }
 
+// report logs the counts, and fails below 95 % right or above 2 % wrong.
 func (n tally) report(t *testing.T, name string) {
 	t.Helper()
 	right, wrong := float64(n.right)/float64(n.named), float64(n.wrong)/float64(n.named+n.none)
@@ -71,6 +74,8 @@ func TestLocations(t *testing.T) {
 	all.report(t, "all")
 }
 
+// check resolves each line of a list. A heading [X] names the division of the lines below, [-]
+// none.
 func check(t *testing.T, g *Gazetteer, text string) (n tally) {
 	admin := ""
 	for line := range strings.Lines(text) {
@@ -108,6 +113,7 @@ func check(t *testing.T, g *Gazetteer, text string) (n tally) {
 	return n
 }
 
+// The fields of a result, for names, flags, zones and hints.
 func TestResolutionFields(t *testing.T) {
 	g := open(t)
 	for _, c := range []struct {
@@ -150,6 +156,8 @@ func TestResolutionFields(t *testing.T) {
 	}
 }
 
+// A location with coordinates is at these coordinates. Points at sea, and other numbers, are no
+// place.
 func TestCoordinates(t *testing.T) {
 	g := open(t)
 	r := g.Resolve("ÜT: 41.1579,-8.6291", Hints{})
@@ -189,6 +197,7 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// The digest is the same for each Open.
 func TestDigest(t *testing.T) {
 	g := open(t)
 	again, err := Open()
@@ -200,6 +209,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// A faulty line of the tables is an error.
 func TestTablesByHand(t *testing.T) {
 	for _, bad := range []string{"x\ty\n", "x\tLisbon\tPT\tLisbon\tkind\n", "x\tNowhere\tPT\tLisbon\tnick\n"} {
 		if err := new(Gazetteer).orEmpty(open(t)).readHand(bad); err == nil {
@@ -216,6 +226,7 @@ func (*Gazetteer) orEmpty(o *Gazetteer) *Gazetteer {
 	return &Gazetteer{table: o.table, hand: map[string][]sense{}, words: map[string]wordKind{}, countries: o.countries}
 }
 
+// checkResolution checks what must hold for any text.
 func checkResolution(t interface{ Fatalf(string, ...any) }, g *Gazetteer, text string, h Hints) {
 	r := g.Resolve(text, h)
 	sum := 0.0
@@ -264,6 +275,7 @@ func FuzzResolve(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { checkResolution(t, g, text, Hints{}) })
 }
 
+// Slices has the cells of places, and the cells of level 4. The nearest member owns a cell.
 func TestSlices(t *testing.T) {
 	g := open(t)
 	all := g.Slices(CellLevel)

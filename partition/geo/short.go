@@ -76,6 +76,7 @@ func newShortForms(g *Gazetteer) *shortForms {
 // names are one letter away from too many words.
 const leastMistyped = 5
 
+// addSingle adds a name of one word, if it is long enough.
 func (f *shortForms) addSingle(name string) {
 	if len(name) >= leastMistyped && !strings.Contains(name, " ") {
 		f.single = append(f.single, name)
@@ -121,6 +122,7 @@ func slip(s, name string) bool {
 		" "+s[i:i+1]+name[i:i+1]+" ")
 }
 
+// add adds a folded name of several words, in a first division, where so many people live.
 func (f *shortForms) add(name, admin1 string, people int) {
 	words := longWords(strings.Fields(name))
 	if len(words) < 2 {
@@ -181,6 +183,7 @@ func (f *shortForms) find(words []word) string {
 	return best.name
 }
 
+// shortenedTo reports whether each word is a short form of the name's word at its position.
 func (n longName) shortenedTo(words []word) bool {
 	if len(words) != len(n.words) {
 		return false
@@ -193,8 +196,8 @@ func (n longName) shortenedTo(words []word) bool {
 	return true
 }
 
-// shortFor reports whether w is the word full or a short form of it. Short forms are its first
-// letter, some of its letters up to a dot (Cav., St.), or some with the first and the last
+// shortFor reports whether w is the word full or a short form of it. Three forms are short: its
+// first letter, some of its letters up to a dot (Cav., St.), and some with the first and the last
 // (Gde, Vzm).
 func shortFor(w word, full string) bool {
 	s := w.folded

@@ -23,6 +23,7 @@ type segment struct {
 	moved bool // an arrow is before it
 }
 
+// word is one word of a segment, as written and as compared.
 type word struct {
 	raw    string
 	folded string
@@ -68,6 +69,7 @@ func split(s string) text {
 	return t.text
 }
 
+// next reads one more rune.
 func (t *splitter) next(r rune) {
 	if t.flagged(r) {
 		return
@@ -111,11 +113,13 @@ func (t *splitter) flagged(r rune) bool {
 	return true
 }
 
+// flag adds a flag, with the words and the arrow before it.
 func (t *splitter) flag(code string) {
 	t.flags = append(t.flags, flag{code, t.last, t.moved})
 	t.last = nil
 }
 
+// flush ends the present segment, if it has words.
 func (t *splitter) flush() {
 	words := wordsOf(t.part.String())
 	if len(words) > 0 {
@@ -125,6 +129,7 @@ func (t *splitter) flush() {
 	t.part.Reset()
 }
 
+// inName reports whether r can be inside a name. Any other rune separates segments.
 func inName(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r) || unicode.IsSpace(r) && r != '\n' ||
 		strings.ContainsRune("-.'`#@_", r)
@@ -166,6 +171,7 @@ func wordsOf(part string) []word {
 	return out
 }
 
+// inWord reports whether r can be inside a word.
 func inWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }

@@ -51,6 +51,8 @@ func (s *span) unmistakable() bool {
 	return s.words >= 3 && len(s.senses) == 1 && s.senses[0].place.Population >= enough
 }
 
+// hintBonus returns how much the hints speak for a country. zone is the country of the hinted time
+// zone.
 func hintBonus(country, zone string, hints Hints) float64 {
 	bonus := 0.0
 	if hints.Country != "" && strings.EqualFold(hints.Country, country) {
@@ -144,6 +146,7 @@ func tidy(spans []span) []span {
 // wellKnown is the population from which on everybody knows a foreign town.
 const wellKnown = 100_000
 
+// overshadows reports whether o shows that s is no place.
 func overshadows(o, s span) bool {
 	a, b := s.sense(), o.sense()
 	if a.kind != senseCountry && b.kind == senseCountry && a.place.Country != b.place.Country {
@@ -288,4 +291,5 @@ func (g *Gazetteer) resolution(s span, factor float64, evidence string) Resoluti
 	return r
 }
 
+// round keeps three digits after the point.
 func round(p float64) float64 { return math.Round(p*1000) / 1000 }

@@ -1,9 +1,9 @@
 // Package strictjson reads JSON that other machines wrote and that this machine writes again.
 //
-// encoding/json accepts more times than it can write: "T3:04:05Z", a zone of "-24:59", or the
-// year 9999 in a zone where it is 10000 in UTC (go.dev/issue/54580). Without a check, a row
-// with such a time would be read, kept and merged. Every response and export that contains the
-// row would then fail.
+// encoding/json accepts more times than it can write (go.dev/issue/54580). Examples are
+// "T3:04:05Z", a zone of "-24:59", or the year 9999 in a zone where it is 10000 in UTC. Without a
+// check, a row with such a time would be read, kept and merged. Every response and export that
+// contains the row would then fail.
 package strictjson
 
 import (
@@ -98,6 +98,7 @@ func holds(t reflect.Type) bool {
 	return is
 }
 
+// search is holds without the cache. seen has the types that are being searched.
 func search(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == timeType || t.Kind() == reflect.Interface {
 		return true

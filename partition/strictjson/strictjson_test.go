@@ -19,6 +19,7 @@ type row struct {
 	Bytes []byte               `json:"bytes"`
 }
 
+// A time at any depth that cannot be written again is an error. Text that looks like one is not.
 func TestTimesThatCannotBeWrittenAreErrors(t *testing.T) {
 	const odd, end = `"2026-01-02T03:04:05-24:59"`, `"9999-12-31T23:59:59-23:59"`
 	for text, want := range map[string]bool{

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// An edit of markup, scripts, white space or advertising is no change; an edit of a word is.
 func TestTagOnlyEditIsNoChange(t *testing.T) {
 	a := Digest(Text(`<html><body><p>Hello <b>wor</b>ld</p><script>var x=1</script></body></html>`))
 	for name, page := range map[string]string{
@@ -31,6 +32,7 @@ func TestTagOnlyEditIsNoChange(t *testing.T) {
 	}
 }
 
+// Parts that change by themselves are masked; dates, prices and results are not.
 func TestMask(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
@@ -58,6 +60,7 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// Each status, tag and digest gives its verdict. Only a strong tag proves that nothing changed.
 func TestCompare(t *testing.T) {
 	last := Seen{Status: 200, ETag: `"a"`, Digest: "x"}
 	for name, c := range map[string]struct {
@@ -88,6 +91,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// Reliable hints get high odds; hints that are always or never there say nothing.
 func TestTrust(t *testing.T) {
 	var honest, liar, silent Trust
 	for i := range 400 {
@@ -112,6 +116,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
+// The text of a page is not much longer than the page, and white space does not change its digest.
 func FuzzText(f *testing.F) {
 	f.Add("<p>a<b>b</b>")
 	f.Add("<div class=ad><div>")

@@ -117,4 +117,5 @@ func advertises(z *html.Tokenizer) bool {
 	}
 }
 
+// notLetter reports whether r is not a lower-case ASCII letter.
 func notLetter(r rune) bool { return r < 'a' || r > 'z' }

@@ -3,9 +3,9 @@ package change
 import "strings"
 
 // Mask replaces the parts of text that change by themselves by one mark. These are times of day, "3
-// minutes ago", counters ("1,234 views"), the time to generate a page, and session ids (long mixes
-// of digits and letters). The result has one blank between words. A date stays, because a new date
-// is a change by the page's owner.
+// minutes ago", counters ("1,234 views") and the time to generate a page. Session ids (long mixes
+// of digits and letters) are masked too. The result has one blank between words. A date stays,
+// because a new date is a change by the page's owner.
 func Mask(text string) string {
 	words := strings.Fields(text)
 	lower := make([]string, len(words))
@@ -27,6 +27,7 @@ func Mask(text string) string {
 	return strings.Join(words, " ")
 }
 
+// mark replaces a masked word. Stored texts do not contain a NUL.
 const mark = "\x00"
 
 // isClock reports whether w is a time: 9:05, 23:59:59, 21h30, 10:15am.
@@ -64,6 +65,8 @@ func isSession(w string) bool {
 	return letters >= 3 && figures >= 4
 }
 
+// isNumber reports whether w begins with a digit, and has only digits, points and commas. The
+// letters k, m and s may follow ("1.2k").
 func isNumber(w string) bool {
 	if w == "" || w[0] < '0' || w[0] > '9' {
 		return false
@@ -82,6 +85,8 @@ func counts(words []string, i int) bool {
 	return i+1 < len(words) && isCounted(words[i+1]) || i > 0 && isCounted(words[i-1])
 }
 
+// isCounted reports whether w is a word for views or visitors, in the languages that are known
+// here.
 func isCounted(w string) bool {
 	switch w {
 	case "views", "view", "visits", "visitors", "hits", "reads", "downloads", "online", "likes", "shares", "clicks",
@@ -119,6 +124,7 @@ func isElapsed(words []string, i int) bool {
 		strings.ContainsAny(words[i], ".,") && isUnit(words[i+1])
 }
 
+// isUnit reports whether w is a unit of time.
 func isUnit(w string) bool {
 	switch w {
 	case "s", "sec", "seconds", "second", "min", "mins", "minute", "minutes", "hour", "hours", "day", "days", "ms",
@@ -129,6 +135,7 @@ func isUnit(w string) bool {
 	return false
 }
 
+// digits reports whether s has only ASCII digits.
 func digits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {

@@ -13,7 +13,9 @@ import (
 	"github.com/golang/geo/s2"
 )
 
-// Encode writes a table.
+// Encode writes a table in the format of type layout. The same entries give the same bytes. It
+// refuses country codes that have not two bytes, and texts that are too long. It also refuses too
+// many divisions, places or names.
 func Encode(w io.Writer, entries []Entry) error {
 	raw, err := encode(entries)
 	if err != nil {
@@ -34,6 +36,8 @@ type divisions struct {
 	secondAt map[string]int
 }
 
+// divisionsOf numbers the divisions of all entries, and checks their texts. Second division 0 is
+// "".
 func divisionsOf(entries []Entry) (divisions, error) {
 	d := divisions{regionAt: map[region]int{}, seconds: []string{""}, secondAt: map[string]int{"": 0}}
 	for _, e := range entries {
@@ -163,6 +167,7 @@ func namesOf(entries []Entry) []named {
 	})
 }
 
+// latitude returns the stored latitude: 0.001 degrees, or nowhere.
 func latitude(p Place) int {
 	if !p.Located {
 		return nowhere
@@ -170,6 +175,7 @@ func latitude(p Place) int {
 	return int(math.Round(p.Lat * 1000))
 }
 
+// longitude returns the stored longitude: 0.001 degrees, 0 without a location.
 func longitude(p Place) int {
 	if !p.Located {
 		return 0

@@ -15,6 +15,7 @@ func Fold(s string) string { return fold(s, false) }
 // Spell is Fold but keeps the accents: it distinguishes Mação from Macao.
 func Spell(s string) string { return norm.NFC.String(fold(s, true)) }
 
+// fold is Fold; with accents it keeps them, in decomposed form (NFKD).
 func fold(s string, accents bool) string {
 	if !ascii(s) {
 		s = norm.NFKD.String(s)
@@ -59,6 +60,7 @@ func fold(s string, accents bool) string {
 	return b.String()
 }
 
+// ascii reports whether s has only ASCII bytes.
 func ascii(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

@@ -91,6 +91,7 @@ type layout struct {
 	size          int
 }
 
+// layoutOf returns the layout of a table with these counts.
 func layoutOf(regions, seconds, places, names, blob int) layout {
 	l := layout{regions: regions, seconds: seconds, places: places, names: names, blob: blob}
 	at := headerSize
@@ -310,6 +311,7 @@ func (t *Table) Find(name string) []Match {
 	return out
 }
 
+// hash returns the hash under which a folded name is stored.
 func hash(folded string) uint64 { return xxhash.Sum64String(folded) }
 
 // spellingOf returns the spelling of a name whose folded form has that hash.
@@ -320,6 +322,7 @@ func spellingOf(name string, folded uint64) uint16 {
 	return uint16(hash(Spell(name)))
 }
 
+// u16, u32 and u64 read a little-endian number at byte i. They panic beyond the end.
 func u16(s string, i int) uint16 {
 	s = s[i : i+2]
 	return uint16(s[0]) | uint16(s[1])<<8

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Fold removes case, accents and punctuation, and is idempotent. Spell keeps the accents.
 func TestFold(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "Évora": "evora", " Trás-os-Montes ": "tras os montes", "Paço d'Arcos": "paco d arcos",
@@ -33,6 +34,7 @@ func TestFold(t *testing.T) {
 	})
 }
 
+// drawEntries draws entries that a table stores without a loss.
 func drawEntries(t *rapid.T) []Entry {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Entry {
 		e := Entry{Place: Place{
@@ -55,6 +57,7 @@ func drawEntries(t *rapid.T) []Entry {
 	}), 0, 20).Draw(t, "entries")
 }
 
+// A table that is written and read again has the same places, and finds each by all its names.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := drawEntries(t)
@@ -81,6 +84,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// Encode refuses a bad country code and a long name.
 func TestEncodeRefuses(t *testing.T) {
 	for _, e := range []Entry{{Place: Place{Name: "x", Country: "PRT"}},
 		{Place: Place{Name: string(make([]byte, maxText+1)), Country: "PT"}}} {
@@ -90,6 +94,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// Populations are rounded to two digits.
 func TestPopulation(t *testing.T) {
 	for in, want := range map[int]int{0: 0, 7: 7, 99: 99, 100: 100, 104: 100, 105: 110, 2253932: 2300000,
 		1400000000: 1400000000} {
@@ -99,6 +104,7 @@ func TestPopulation(t *testing.T) {
 	}
 }
 
+// The embedded table passes the check that Open omits.
 func TestEmbedded(t *testing.T) {
 	table, err := Open()
 	if err != nil {

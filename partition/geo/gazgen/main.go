@@ -2,9 +2,10 @@
 //
 //	go run ./partition/geo/gazgen places.tsv.gz partition/geo/atlas/places.gaz
 //
-// The input has one place per line, with tabs between the columns: name, other names separated
-// by |, country, first division, latitude, longitude, population, kind (GeoNames feature code),
-// second division, GeoNames id. The same input gives the same output.
+// The input has one place per line, with tabs between the columns. The columns are: name, other
+// names separated by |, country, first division, latitude, longitude and population. Then come the
+// kind (GeoNames feature code), the second division and the GeoNames id. The same input gives the
+// same output.
 package main
 
 import (
@@ -34,6 +35,7 @@ func main() {
 	}
 }
 
+// run reads the file in, and writes the table to the file out.
 func run(in, out string) error {
 	f, err := os.Open(in)
 	if err != nil {
@@ -60,6 +62,7 @@ func run(in, out string) error {
 	return os.WriteFile(out, b.Bytes(), 0o644)
 }
 
+// read reads all places, and sorts them by country, division, rank and latitude.
 func read(r io.Reader) ([]atlas.Entry, error) {
 	var entries []atlas.Entry
 	lines := bufio.NewScanner(r)
@@ -82,6 +85,7 @@ func read(r io.Reader) ([]atlas.Entry, error) {
 	return entries, nil
 }
 
+// parse reads the columns of one place.
 func parse(cols []string) (atlas.Entry, error) {
 	if len(cols) < 9 {
 		return atlas.Entry{}, fmt.Errorf("%d columns", len(cols))
@@ -108,6 +112,7 @@ func parse(cols []string) (atlas.Entry, error) {
 	return e, nil
 }
 
+// rank returns the rank of a GeoNames feature code.
 func rank(kind string) atlas.Rank {
 	switch kind {
 	case "PCLI":
@@ -128,8 +133,8 @@ func rank(kind string) atlas.Rank {
 	return atlas.Locality
 }
 
-// names selects other names. The first ones are exonyms in neighbouring languages. Further ones
-// are transliterations that nobody types; only large places get them.
+// names selects other names. The first ones are exonyms in neighbouring languages. Further ones are
+// transliterations that people do not type; only large places get them.
 func names(p atlas.Place, all []string) []string {
 	most := 0
 	switch home := p.Country == "PT" || p.Country == "BR"; {
@@ -163,6 +168,7 @@ func code(name string) bool {
 	return len(name) <= 3 && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsUpper(r) })
 }
 
+// keepCode reports whether a place is so well known that people write its code.
 func keepCode(p atlas.Place) bool {
 	return p.Rank == atlas.Country || p.Population >= 1_000_000 || (p.Country == "PT" && p.Population >= 100_000)
 }

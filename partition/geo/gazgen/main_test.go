@@ -11,6 +11,7 @@ import (
 	"github.com/echo-node/echo-node/partition/geo/atlas"
 )
 
+// write makes a compressed file of these lines, and returns its name.
 func write(t *testing.T, lines ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -28,6 +29,8 @@ func write(t *testing.T, lines ...string) string {
 	return name
 }
 
+// The output has the places, with their names and without small codes. The same input gives the
+// same output.
 func TestRun(t *testing.T) {
 	in := write(t,
 		"Portugal\tPRT|Portogallo\tPT\t\t38.7\t-9.1\t10000000\tPCLI\t\t",
@@ -74,6 +77,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A faulty input is an error.
 func TestRunFails(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.gaz")
 	for name, in := range map[string]string{

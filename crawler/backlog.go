@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/frontier"
+	"github.com/echo-node/echo-node/crawler/trap"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -243,7 +244,7 @@ func (c *Crawler) admissions(from store.Due, rec *store.Record, links []store.Li
 			stops["depth"]++
 			continue
 		}
-		if why := trap(from.Key, l.Key, now); why != "" {
+		if why := trap.Of(from.Key, l.Key, now); why != "" {
 			stops[why]++
 			continue
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/echo-node/echo-node/crawler/frontier"
 	"github.com/echo-node/echo-node/crawler/judge/period"
 	"github.com/echo-node/echo-node/partition"
-	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )
 
@@ -24,9 +23,8 @@ type Options struct {
 	Store   *db.Store // required
 	Sources []Source  // at least one; the first that handles a Key fetches it
 	Peer    string    // the name of this peer in Record.Peer
-	// Owns reports whether this peer may fetch in the slice now. It is called when a Key is picked
-	// and again just before each request. nil = always.
-	Owns  func(partition.Slice) bool
+	// Swarm is the rest of the peer. nil = Alone.
+	Swarm Swarm
 	Delay time.Duration // least gap between two requests to a site, default 1 s; <0 = none
 	// Budgeted reports whether the Source itself limits the calls to the site by a rate budget.
 	// Then Delay is not kept between its requests. nil = no site.
@@ -58,24 +56,12 @@ type Options struct {
 	Scope   period.Scope
 	MaxRows int          // rows of the frontier held in memory, default frontier.DefaultMaxRows
 	Logger  *slog.Logger // default: discard
-	// Place returns the slice in which the unit of a fetched Key is crawled from now on. Its
-	// arguments are the slice of the fetch and the record. A nil Place, or a nil result, leaves the
-	// unit where it is.
-	Place func(partition.Slice, *store.Record) *store.Placement
-	// Committed is called after each durable commit: the outbox may have new rows. It must not
-	// block.
-	Committed func()
-	// AtQuorum returns a channel. It closes when all commits in the slice so far survive the loss
-	// of this peer, or when this peer no longer has the slice. nil = that is so already. Until
-	// then, the site that was asked last is not asked again. So a lost peer takes with it at most
-	// one fetched page per site. A nil AtQuorum = every commit survives.
-	AtQuorum func(partition.Slice) <-chan struct{}
 }
 
 // withDefaults returns o with its zero values replaced by the defaults.
 func (o Options) withDefaults() Options {
-	if o.Owns == nil {
-		o.Owns = func(partition.Slice) bool { return true }
+	if o.Swarm == nil {
+		o.Swarm = Alone{}
 	}
 	if o.Delay == 0 {
 		o.Delay = time.Second
@@ -108,12 +94,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Committed == nil {
-		o.Committed = func() {}
-	}
-	if o.AtQuorum == nil {
-		o.AtQuorum = func(partition.Slice) <-chan struct{} { return nil }
-	}
 	return o
 }
 
@@ -144,7 +124,7 @@ func (o Options) validate() error {
 	return errors.Join(append(errs, o.Limits.validate())...)
 }
 
-// commitsEach, times the workers, is how many sites may wait for Options.AtQuorum without a worker.
+// commitsEach, times the workers, is how many sites may wait for Swarm.AtQuorum without a worker.
 // Above that, workers wait too.
 const commitsEach = 16
 
@@ -160,7 +140,7 @@ type Crawler struct {
 	memory   *memory
 	suspects *semaphore.Weighted // one suspect is judged at a time
 	slots    chan struct{}       // one for each running worker
-	commits  chan struct{}       // one for each site that waits for Options.AtQuorum
+	commits  chan struct{}       // one for each site that waits for Swarm.AtQuorum
 	nudge    chan struct{}       // the frontier changed
 	tasks    sync.WaitGroup
 	hands    hands // goroutines for fetches, and for the work beside them

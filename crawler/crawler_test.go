@@ -292,7 +292,7 @@ func TestLeaseLapses(t *testing.T) {
 		keys := many(t, 30)
 		admit(t, s, keys...)
 		var ours atomic.Bool
-		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return ours.Load() }})
+		c, end := begin(t, s, f, Options{Swarm: owning{owns: func() bool { return ours.Load() }}})
 		defer end()
 		time.Sleep(10 * time.Second)
 		if c.Stats().Requests != 0 || len(f.askedAt(keys[0].Site())) != 0 || s.Stats().Pending != 30 {
@@ -315,7 +315,7 @@ func TestGateAsksOwner(t *testing.T) {
 		admit(t, s, key(t, "https://example.org/"))
 		var asked atomic.Int64
 		// the slice is lost between pick and request
-		c, end := begin(t, s, f, Options{Owns: func(partition.Slice) bool { return asked.Add(1) != 2 }})
+		c, end := begin(t, s, f, Options{Swarm: owning{owns: func() bool { return asked.Add(1) != 2 }}})
 		defer end()
 		time.Sleep(10 * time.Second)
 		if got := c.Stats(); got.Fetched != 1 || asked.Load() < 4 || f.count(key(t, "https://example.org/")) != 1 {
@@ -465,3 +465,11 @@ func TestRevisit(t *testing.T) {
 		}
 	})
 }
+
+// owning is a Swarm that owns all slices or none.
+type owning struct {
+	Alone
+	owns func() bool
+}
+
+func (o owning) Owns(partition.Slice) bool { return o.owns() }

@@ -1,5 +1,5 @@
 // Package crawler is the loop that turns a due Key into a committed record and new links. It knows
-// nothing of peers. Its caller says what this peer may fetch (SetSlices, Options.Owns). Links into
+// nothing of peers. Its caller says what this peer may fetch (SetSlices, Swarm.Owns). Links into
 // other slices stay in the store's outbox.
 //
 // One goroutine, the dispatcher of Run, decides the order. It asks the frontier for the next step

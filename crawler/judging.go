@@ -162,7 +162,7 @@ func (t *task) attempt(ctx context.Context) error {
 // committed waits until a majority of the slice's replicas has all that was written in it.
 func (t *task) committed(ctx context.Context) error {
 	sl := t.step.Slice
-	if committed := t.c.o.AtQuorum(sl); committed != nil {
+	if committed := t.c.o.Swarm.AtQuorum(sl); committed != nil {
 		select {
 		case <-committed:
 		case <-ctx.Done():
@@ -224,7 +224,7 @@ func (t *task) mayTry(now time.Time) bool {
 		c.counts.quarantined.Add(1)
 		c.counts.failure(Failure{Key: k, State: store.StateQuarantined, Reason: trial.Reason(), At: now})
 		c.o.Logger.Error("key is left alone", "key", k, "reason", trial.Reason())
-		c.o.Committed()
+		c.o.Swarm.Committed()
 	}
 	return false
 }

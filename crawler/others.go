@@ -24,7 +24,7 @@ func (t *task) others(take func(store.Due, partition.Slice) (bool, error)) error
 		all[0], all[i] = all[i], all[0]
 	}
 	for _, sl := range all {
-		if !c.o.Owns(sl) {
+		if !c.o.Swarm.Owns(sl) {
 			continue
 		}
 		if more, err := t.othersIn(sl, now, take); err != nil || !more {

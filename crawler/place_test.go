@@ -52,9 +52,9 @@ func TestPlacedSiteGoesOn(t *testing.T) {
 	}
 	cell := partition.Slice(5<<47 | 1<<46)
 	cr, err := New(Options{Store: s, Sources: []Source{src}, Delay: 10 * time.Millisecond,
-		Place: func(sl partition.Slice, r *store.Record) *store.Placement {
+		Swarm: placing{place: func(r *store.Record) *store.Placement {
 			return &store.Placement{Unit: c.Unit(r.Key), To: cell, Gen: 1, At: time.Now()}
-		}})
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,3 +86,13 @@ func TestPlacedSiteGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// placing is a Swarm in geo mode.
+type placing struct {
+	Alone
+	place func(*store.Record) *store.Placement
+}
+
+func (placing) Moves() bool { return true }
+
+func (p placing) Place(_ partition.Slice, r *store.Record) *store.Placement { return p.place(r) }

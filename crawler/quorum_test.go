@@ -27,11 +27,11 @@ func TestNoSecondPageBeforeTheFirstIsSettled(t *testing.T) {
 		var mu sync.Mutex
 		committed := make(chan struct{})
 		o := Options{Store: s, Sources: []Source{f}, Delay: time.Second, Workers: workers,
-			AtQuorum: func(partition.Slice) <-chan struct{} {
+			Swarm: acknowledging{at: func() <-chan struct{} {
 				mu.Lock()
 				defer mu.Unlock()
 				return committed
-			}}
+			}}}
 		c, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestRunEndsUnsettled(t *testing.T) {
 			admit(t, s, key(t, fmt.Sprintf("https://example%d.org/", i)))
 		}
 		never := make(chan struct{})
-		crawl(t, s, f, Options{Workers: 1, AtQuorum: func(partition.Slice) <-chan struct{} { return never }},
+		crawl(t, s, f, Options{Workers: 1, Swarm: acknowledging{at: func() <-chan struct{} { return never }}},
 			time.Minute)
 	})
 }
@@ -99,3 +99,11 @@ func (f *fakeSource) most() map[partition.Site]int {
 	}
 	return out
 }
+
+// acknowledging is a Swarm in which at says when commits have reached a quorum.
+type acknowledging struct {
+	Alone
+	at func() <-chan struct{}
+}
+
+func (a acknowledging) AtQuorum(partition.Slice) <-chan struct{} { return a.at() }

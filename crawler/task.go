@@ -51,7 +51,7 @@ type task struct {
 }
 
 // fetch processes one picked row. It frees the slot that dispatch took after the commit. It gives
-// the site back to the frontier when the commit has reached a quorum (Options.AtQuorum).
+// the site back to the frontier when the commit has reached a quorum (Swarm.AtQuorum).
 func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	t := &task{c: c, step: st}
 	allowed, later, again := t.run(ctx, now)
@@ -74,7 +74,7 @@ func (c *Crawler) fetch(ctx context.Context, st frontier.Step, now time.Time) {
 	c.mu.Unlock()
 	var committed <-chan struct{}
 	if t.wrote {
-		committed = c.o.AtQuorum(st.Slice)
+		committed = c.o.Swarm.AtQuorum(st.Slice)
 	}
 	if committed == nil {
 		c.done(st, allowed, later, row)
@@ -168,7 +168,7 @@ func (t *task) delay() time.Duration {
 // wait until allowed.
 func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 	c := t.c
-	if !c.o.Owns(t.step.Slice) {
+	if !c.o.Swarm.Owns(t.step.Slice) {
 		c.mu.Lock()
 		_, told := c.gained[t.step.Slice]
 		c.mu.Unlock()
@@ -227,7 +227,7 @@ func (t *task) prepare(now time.Time) (ready bool, allowed time.Time) {
 // window also reach prepare, which finds that they are not due any more.
 func (t *task) move(now time.Time) (bool, error) {
 	c := t.c
-	if c.o.Place == nil {
+	if !c.o.Swarm.Moves() {
 		return false, nil
 	}
 	p, err := c.o.Store.Queue.PlacementOf(t.step.Slice, t.due.Key)
@@ -241,7 +241,7 @@ func (t *task) move(now time.Time) (bool, error) {
 		Fetched: t.site.Fetched}
 	n, err := c.o.Store.Queue.Move(t.step.Slice, t.due.Key, pace, now)
 	if n > 0 {
-		c.o.Committed()
+		c.o.Swarm.Committed()
 	}
 	if errors.Is(err, store.ErrFenced) {
 		return true, nil // handed over: the new owner goes on
@@ -295,7 +295,7 @@ func (t *task) gate(ctx context.Context) error {
 	if err := c.limits.request(ctx); err != nil {
 		return err
 	}
-	if !c.o.Owns(t.step.Slice) {
+	if !c.o.Swarm.Owns(t.step.Slice) {
 		return ErrNotOwned
 	}
 	// The attempt is written during the request, not after the answer, so that the answer waits
@@ -381,7 +381,7 @@ func (t *task) commit(res Result, asked time.Time) (allowed, later time.Time, ag
 	if err := c.ApplyHints(t.step.Slice, c.hinted(t.step.Slice, commit.Links)); err != nil {
 		c.fail(err)
 	}
-	c.o.Committed()
+	c.o.Swarm.Committed()
 	return allowed, res.Next.At, res.Again
 }
 
@@ -394,13 +394,13 @@ func (t *task) batch(res Result, links []store.Admission, changed bool) store.Co
 		site := res.Site
 		commit.Site = &site
 	}
-	if t.c.o.Place != nil && res.Record != nil {
+	if t.c.o.Swarm.Moves() && res.Record != nil {
 		commit.Place = t.place(res.Record)
 	}
 	return commit
 }
 
-// place calls Options.Place. If that panics, the record stays in its slice.
+// place calls Swarm.Place. If that panics, the record stays in its slice.
 func (t *task) place(r *store.Record) (p *store.Placement) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -409,7 +409,7 @@ func (t *task) place(r *store.Record) (p *store.Placement) {
 			p = nil
 		}
 	}()
-	return t.c.o.Place(t.step.Slice, r)
+	return t.c.o.Swarm.Place(t.step.Slice, r)
 }
 
 // counted returns the stops of a site plus some more. It does not change before, which is shared.

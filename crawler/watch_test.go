@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/crawler/fetch"
-	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )
@@ -235,8 +234,8 @@ func TestSlowFetchIsNotStuck(t *testing.T) {
 func TestPanicsAreOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
-		place := func(partition.Slice, *store.Record) *store.Placement { panic("judge") }
-		src, c, s, log := watched(t, time.Hour, Options{Place: place}, func(context.Context, Task) error {
+		place := placing{place: func(*store.Record) *store.Placement { panic("judge") }}
+		src, c, s, log := watched(t, time.Hour, Options{Swarm: place}, func(context.Context, Task) error {
 			if tries++; tries < 3 {
 				panic("source")
 			}

@@ -199,12 +199,7 @@ func crawlWeb(t *testing.T, s *db.Store, limit time.Duration, f fetch.Options, w
 		t.Fatal(err)
 	}
 	hint := make(chan struct{}, 1)
-	o.Store, o.Sources, o.Committed = s, []Source{src}, func() {
-		select {
-		case hint <- struct{}{}:
-		default:
-		}
-	}
+	o.Store, o.Sources, o.Swarm = s, []Source{src}, hinting{hint: hint}
 	c, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -301,5 +296,18 @@ func TestManyHostsOneAddress(t *testing.T) {
 		if d := srv.at[i].Sub(srv.at[i-1]); d < gap/2 {
 			t.Errorf("request %d came %v after the one before", i, d)
 		}
+	}
+}
+
+// hinting is a Swarm that reports commits.
+type hinting struct {
+	Alone
+	hint chan<- struct{}
+}
+
+func (h hinting) Committed() {
+	select {
+	case h.hint <- struct{}{}:
+	default:
 	}
 }

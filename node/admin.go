@@ -11,10 +11,14 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
 	"github.com/echo-node/echo-node/store"
 )
+
+// Status returns this peer's state. It is cheap enough for a request every second.
+func (n *Node) Status() api.Status { return n.board.Status() }
 
 // API returns the functions of this peer that its HTTP API uses.
 func (n *Node) API() api.Peer {
@@ -26,15 +30,15 @@ func (n *Node) API() api.Peer {
 		Overrule: n.overrule,
 		Release:  n.release, Again: n.again, Quarantine: n.quarantined,
 		Mistakes: n.search.Mistakes,
-		Seed:     n.Seed,
+		Seed:     n.forward.Seed,
 		Query:    n.search.Query,
 		Copies:   n.search.Copies,
 		Export:   n.search.Export,
 		Recent:   n.recent,
 		Errors:   n.failures,
 		Gaps:     n.search.Gaps,
-		Map:      n.geoJSON,
-		Metrics:  n.metrics,
+		Map:      n.board.Map,
+		Metrics:  n.board.Metrics,
 		Ready:    n.ready,
 	}
 }
@@ -60,7 +64,7 @@ func (n *Node) peers(ctx context.Context) ([]api.PeerInfo, error) {
 	var wg sync.WaitGroup
 	for i, m := range view.Members() {
 		out[i] = api.PeerInfo{Member: m, State: "alive", Slices: len(assign[m.ID]), Self: m.ID == n.id,
-			Credit: n.credit.state(m.ID, time.Now())}
+			Credit: n.gate.State(m.ID)}
 		if _, ok := live.Find(m.ID); !ok {
 			out[i].State = "gone"
 			continue
@@ -163,154 +167,45 @@ func (n *Node) showAt(ctx context.Context, sl partition.Slice, k partition.Key) 
 	return out, partition.Slice(a.GetPlaced()), nil
 }
 
-// Seed admits keys at their registrars. For 8 s it asks an unreachable owner again. A key without a
-// final answer gets "busy" and is not stored here, so the caller must seed it again.
+// Seed admits keys at their registrars; see forward.Forwarder.
 func (n *Node) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedAnswer, error) {
-	n.seeding.Add(1)
-	defer n.seeding.Add(-1)
-	out := make([]api.SeedAnswer, len(keys))
-	open := make([]int, len(keys))
-	for i, k := range keys {
-		out[i], open[i] = api.SeedAnswer{Key: string(k), Answer: "busy"}, i
-	}
-	deadline := time.Now().Add(8 * time.Second)
-	for {
-		if err := n.seedRound(ctx, keys, open, out); err != nil {
-			return nil, err
-		}
-		var still []int
-		for _, i := range open {
-			if out[i].Answer == "busy" {
-				still = append(still, i)
-			}
-		}
-		open = still
-		if len(open) == 0 || time.Now().After(deadline) {
-			return out, nil
-		}
-		select {
-		case <-ctx.Done():
-			return out, nil
-		case <-time.After(250 * time.Millisecond):
-		}
-	}
+	return n.forward.Seed(ctx, keys)
 }
 
-// seedRound sends the keys with the indices open once to their owners, and writes the answers to
-// out.
-func (n *Node) seedRound(ctx context.Context, keys []partition.Key, open []int, out []api.SeedAnswer) error {
-	byOwner := map[string][]int{}
-	for _, i := range open {
-		o := n.laneOf(n.store.SliceOf(keys[i]))
-		out[i].Owner = o
-		byOwner[o] = append(byOwner[o], i)
-	}
-	for owner, idx := range byOwner {
-		for len(idx) > 0 {
-			batch := idx[:min(len(idx), MaxForwardLinks)]
-			idx = idx[len(batch):]
-			items := make([]store.Admission, len(batch))
-			for j, i := range batch {
-				items[j] = store.Admission{Key: keys[i], Seed: true}
-			}
-			vs, err := n.admitAt(ctx, owner, items)
-			if err != nil {
-				return err
-			}
-			for j, i := range batch {
-				out[i].Answer, out[i].Reason = answerWord(vs[j].answer), vs[j].reason
-			}
-		}
-	}
-	return nil
+// SeedUntilDone admits keys and tries again until each has a final answer or ctx ends.
+func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
+	return n.forward.SeedUntilDone(ctx, keys)
 }
 
-// admitAt admits items at owner, which is this peer or another one. If owner cannot be reached, the
-// answer is busy, with the reason. The error comes from the store alone.
-func (n *Node) admitAt(ctx context.Context, owner string, items []store.Admission) ([]verdict, error) {
-	if owner == n.id {
-		return n.admit(ctx, items)
-	}
-	out := make([]verdict, len(items))
-	fail := func(why string) ([]verdict, error) {
-		for i := range out {
-			out[i] = verdict{answer: wire.ForwardAck_ANSWER_BUSY, reason: why}
-		}
-		return out, nil
-	}
-	if owner == "" {
-		return fail("no member owns that slice yet")
-	}
-	f := &wire.Forward{}
-	for _, it := range items {
-		f.Links = append(f.Links, linkOf(it))
-	}
-	resp, err := n.swarm.Call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: f}})
+// FlushIndex makes everything committed here searchable before it returns.
+func (n *Node) FlushIndex(ctx context.Context) error { return n.index.Flush(ctx) }
+
+// recent returns the last k records that this peer wrote, or fewer, the newest first.
+func (n *Node) recent(_ context.Context, k int) ([]api.Hit, error) {
+	last := n.store.LastSeq()
+	changes, err := n.store.Changes(last-min(last, uint64(k)), k)
 	if err != nil {
-		return fail(n.search.Reason(ctx, owner, err))
+		return nil, fmt.Errorf("recent: %w", err)
 	}
-	ack := resp.GetForward()
-	if len(ack.GetAnswers()) != len(items) {
-		return fail("its answer does not match the question")
-	}
-	for i, a := range ack.Answers {
-		out[i].answer = a
-		if final(a) {
-			n.count.linksOut.Add(1)
+	out := make([]api.Hit, 0, len(changes))
+	for _, c := range changes {
+		r, err := n.changed(c)
+		if isNotExist(err) {
+			continue // removed meanwhile
 		}
-		if i < len(ack.Reasons) {
-			out[i].reason = ack.Reasons[i]
+		if err != nil {
+			return nil, fmt.Errorf("recent: %w", err)
 		}
+		out = append(out, search.HitOfRecord(r))
 	}
 	return out, nil
 }
 
-func answerWord(a wire.ForwardAck_Answer) string {
-	switch a {
-	case wire.ForwardAck_ANSWER_ADMITTED:
-		return "admitted"
-	case wire.ForwardAck_ANSWER_KNOWN:
-		return "known"
-	case wire.ForwardAck_ANSWER_REFUSED:
-		return "refused"
+// changed returns the present version of the record that c names.
+func (n *Node) changed(c store.Change) (store.Record, error) {
+	if c.Post == "" {
+		return n.store.Archive.Record(c.Key)
 	}
-	return "busy"
-}
-
-// SeedUntilDone admits keys and tries again until each has a final answer or ctx ends. `run --seed`
-// needs this while the swarm is still forming.
-func (n *Node) SeedUntilDone(ctx context.Context, keys []partition.Key) error {
-	n.seeding.Add(1)
-	defer n.seeding.Add(-1)
-	all, refused := len(keys), 0
-	for len(keys) > 0 {
-		batch := keys[:min(len(keys), MaxSeeds)]
-		answers, err := n.Seed(ctx, batch)
-		if err != nil {
-			return err
-		}
-		var again []partition.Key
-		for i, a := range answers {
-			switch a.Answer {
-			case "busy":
-				again = append(again, batch[i])
-			case "refused":
-				n.log.Warn("seed refused", "key", a.Key, "reason", a.Reason)
-				refused++
-			}
-		}
-		keys = append(again, keys[len(batch):]...)
-		if len(again) > 0 {
-			n.log.Info("seeds wait for their owners", "seeds", len(again))
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(time.Second):
-			}
-		}
-	}
-	if refused == all && all > 0 {
-		return fmt.Errorf("seed: all %d seeds are refused; the log says why each", all)
-	}
-	return nil
+	r, _, err := n.store.Accounts.Post(c.Key, c.Post)
+	return r, err
 }

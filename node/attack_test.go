@@ -131,7 +131,7 @@ func TestAttackReconcilePoison(t *testing.T) {
 
 // counted returns the sum of a metric's values that have all of the label values.
 func counted(n *Node, name string, labels ...string) (sum float64) {
-	for _, m := range n.metrics() {
+	for _, m := range n.board.Metrics() {
 		if all := slices.Collect(maps.Values(m.Labels)); m.Name == name &&
 			!slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(all, l) }) {
 			sum += m.Value

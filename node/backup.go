@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -12,17 +11,12 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node/backup"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
 )
 
 const backupRetry = time.Hour // the longest delay after a failed backup
-
-// backups is what the metrics show about backups.
-type backups struct {
-	last   atomic.Int64 // Unix seconds of the newest, 0 = none
-	failed atomic.Int64
-}
 
 // Backup backs up this peer to dir, which must not exist, while it keeps working. Rows committed
 // after the call may be missing.
@@ -52,12 +46,12 @@ func (n *Node) runBackups(ctx context.Context) error {
 	wait := time.Duration(0)
 	if all, err := backup.List(disk, n.o.BackupDir); err == nil && len(all) > 0 {
 		last := all[len(all)-1].At
-		n.backups.last.Store(last.Unix())
+		n.counts.LastBackup.Store(last.Unix())
 		for _, b := range all {
 			if n.o.FS != nil {
 				break // in memory: no file modes
 			}
-			if err := closeBackup(b.Dir, n.log); err != nil {
+			if err := datadir.CloseBackup(b.Dir, n.log); err != nil {
 				n.log.Error("close a backup", "dir", b.Dir, "err", err)
 			}
 		}
@@ -67,12 +61,12 @@ func (n *Node) runBackups(ctx context.Context) error {
 		dir, begun := backup.Under(n.o.BackupDir, time.Now()), time.Now()
 		err := n.Backup(dir)
 		if wait = n.o.BackupEvery; err != nil {
-			n.backups.failed.Add(1)
+			n.counts.FailedBackups.Add(1)
 			n.log.Error("no backup", "err", err)
 			wait = min(wait, backupRetry)
 			continue
 		}
-		n.backups.last.Store(begun.Unix())
+		n.counts.LastBackup.Store(begun.Unix())
 		n.log.Info("backup made", "dir", dir, "took", time.Since(begun))
 		if err := backup.Prune(disk, n.o.BackupDir, n.o.BackupKeep); err != nil {
 			n.log.Error("old backups", "err", err)

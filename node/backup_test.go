@@ -18,6 +18,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 
 	"github.com/echo-node/echo-node/node/backup"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -86,8 +87,8 @@ func TestBackupAndRestore(t *testing.T) {
 	if err := backup.Make(disk, s, "backups/one", "data", backup.Info{}); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over another: %v", err)
 	}
-	o := Options{Dir: t.TempDir() + "/new", FS: disk, Key: testKey(t)}
-	info, err := Restore(t.Context(), o, "backups/one", false)
+	o := datadir.Options{Dir: t.TempDir() + "/new", FS: disk, Key: testKey(t)}
+	info, err := datadir.Restore(t.Context(), o, "backups/one", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,13 +110,13 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{replica.MetaSets + "x": "", replica.MetaPlacement: "", "budget": "3",
-		metaRestored: restoredNew} {
+		datadir.MetaRestored: "new"} {
 		b, err := got.Meta(name)
 		if string(b) != want || (want == "") != isNotExist(err) {
 			t.Errorf("%s: %q %v", name, b, err)
 		}
 	}
-	if _, err := Restore(t.Context(), o, "backups/one", false); err == nil ||
+	if _, err := datadir.Restore(t.Context(), o, "backups/one", false); err == nil ||
 		!strings.Contains(err.Error(), "not empty") {
 		t.Errorf("over another: %v", err)
 	}
@@ -149,7 +150,7 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := errors.Join(backup.Make(disk, s, "b", "data", backup.Info{}), c.harm(disk)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b", false)
+		_, err := datadir.Restore(t.Context(), datadir.Options{Dir: "new", FS: disk, Key: testKey(t)}, "b", false)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -208,12 +209,13 @@ func TestBackupCutShort(t *testing.T) {
 			crashed = mem.CrashClone(vfs.CrashCloneCfg{})
 		}
 		for name, disk := range map[string]*vfs.MemFS{"as it is": mem, "crashed": crashed} {
-			if _, err := Restore(t.Context(), Options{Dir: "new", FS: disk, Key: testKey(t)}, "b/one",
+			if _, err := datadir.Restore(t.Context(), datadir.Options{Dir: "new", FS: disk, Key: testKey(t)}, "b/one",
 				false); err != nil {
 				t.Errorf("%s after %d operations, the one before: %v", name, at, err)
 			}
 			if _, err := disk.Stat("b/two"); err == nil {
-				if info, err := Restore(t.Context(), Options{Dir: "new2", FS: disk, Key: testKey(t)}, "b/two",
+				if info, err := datadir.Restore(t.Context(),
+					datadir.Options{Dir: "new2", FS: disk, Key: testKey(t)}, "b/two",
 					false); err != nil || info.Records != 10 {
 					t.Errorf("%s after %d operations, a half one: %+v %v", name, at, info, err)
 				}

@@ -4,12 +4,9 @@
 //   - package placement (pure): which peers should keep which slice, by this peer's View.
 //   - package replica: which peers keep and own a slice, by majorities; logs and copies for the
 //     other replicas; hand-over; repair of copies that differ (I4, I6).
-//   - admit (admit.go): the registrar's side of a link. It is answered only when a majority of the
-//     replicas has it (I2), and is idempotent (I1).
-//   - forward (forward.go): sends the outbox to the owners of its links.
-//   - addresses (address.go; package hostlease, pure): one pace for an IP address that serves hosts
-//     of several peers.
-//   - gate (gate.go; credit.go, pure): limits what one other peer may request.
+//   - package forward: admits links, and sends those in the outbox to their owners (I1, I2, I3).
+//   - package hostlease: one pace for an IP address that serves hosts of several peers.
+//   - package quota: which requests of other peers are answered, and how many.
 //   - swarm (swarm.go): how the parts of this peer know and call the other peers.
 //   - idle (idle.go, a pure decision): whether the whole swarm is done.
 //

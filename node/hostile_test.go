@@ -105,7 +105,7 @@ func TestForwardedKeysAreCheckedLikeSeeds(t *testing.T) {
 	if after := n.store.Stats(); after.Keys != before.Keys || after.Outbox != before.Outbox {
 		t.Errorf("the store changed: %+v, was %+v", after, before)
 	}
-	if got := n.count.refused.Load(); got < int64(len(bad))-2 { // depth is policy, not abuse
+	if got := n.links.Refused.Load(); got < int64(len(bad))-2 { // depth is policy, not abuse
 		t.Errorf("%d refusals counted of %d", got, len(bad))
 	}
 	ok := forwardTo(t, n, &wire.Link{Key: "web:http://127.99.0.1/"}, &wire.Link{Key: "web:http://127.99.0.1/"},
@@ -210,11 +210,15 @@ func TestUnknownMessageIsRefused(t *testing.T) {
 // The map is GeoJSON, also if members do not report their location.
 func TestMap(t *testing.T) {
 	n := openNode(t, Options{Location: &partition.Point{Lat: 38.72, Lon: -9.14}})
-	b, err := n.geoJSON(t.Context())
+	b, err := n.board.Map(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fc featureCollection
+	var fc struct {
+		Features []struct {
+			Geometry *struct{ Coordinates any }
+		}
+	}
 	if err := json.Unmarshal(b, &fc); err != nil || len(fc.Features) != 1 {
 		t.Fatalf("%s: %v", b, err)
 	}
@@ -231,7 +235,7 @@ func TestMapCells(t *testing.T) {
 		o.CellLevel = 4
 	}
 	n := openNode(t, o)
-	b, err := n.geoJSON(t.Context())
+	b, err := n.board.Map(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,12 +19,17 @@ import (
 	"github.com/echo-node/echo-node/crawler/social"
 	"github.com/echo-node/echo-node/crawler/web"
 	"github.com/echo-node/echo-node/dht"
+	"github.com/echo-node/echo-node/node/datadir"
+	"github.com/echo-node/echo-node/node/forward"
 	"github.com/echo-node/echo-node/node/geoplace"
+	"github.com/echo-node/echo-node/node/hostlease"
 	"github.com/echo-node/echo-node/node/placement"
+	"github.com/echo-node/echo-node/node/quota"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/node/search"
+	"github.com/echo-node/echo-node/node/status"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/geo"
 	"github.com/echo-node/echo-node/store"
@@ -55,21 +60,18 @@ type Node struct {
 
 	gazetteer func() (*geo.Gazetteer, error) // opened by the first call
 
-	slices     []partition.Slice // all slices of the swarm
-	placer     *geoplace.Placer  // nil in hash mode
-	placement  *placement.Placement
-	forward    *forwarder
-	lookups    chan partition.Slice // slices whose owner in another zone is wanted
-	credit     *creditGate
-	verdicts   verdictCounts
-	glance     glance
-	addresses  *addresses
-	neighbours *neighbours
-	ahead      *clockAhead
-	trash      *trash.Trash
-	progress   progress
-	seeding    atomic.Int64 // Seed calls under way: not idle
-	done       atomic.Bool  // WaitIdle has found the swarm idle
+	slices    []partition.Slice // all slices of the swarm
+	placer    *geoplace.Placer  // nil in hash mode
+	placement *placement.Placement
+	registrar *forward.Registrar
+	forward   *forward.Forwarder
+	gate      *quota.Gate
+	addresses *hostlease.Exchange
+	board     *status.Board
+	clock     status.Clock
+	counts    status.Counts
+	trash     *trash.Trash
+	done      atomic.Bool // WaitIdle has found the swarm idle
 
 	// Which peers keep which slice; see package replica.
 	quorum     *quorum.Machine
@@ -81,23 +83,15 @@ type Node struct {
 	tidier     *replica.Tidier
 	repairs    *replica.Repairs
 	follows    *follows
+	crawls     *crawls
 	replicated replica.Counts
 	damaged    chan error // reports that the store is damaged; see watchDamage
 	disk       *diskGauge
 
-	count struct {
-		linksOut, linksIn, refused, rowsAhead, restarts atomic.Int64
-	}
-	backups   backups
+	links     forward.Counts
 	closing   atomic.Bool // Close was called
 	closeOnce sync.Once
 	closeErr  error
-}
-
-// Exists reports whether dir holds a node's data.
-func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "store"))
-	return err == nil
 }
 
 // Create makes a data directory with an identity, the charter and an empty store. It founds the
@@ -111,7 +105,7 @@ func Create(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
-	if err := closeDirectory(o.Dir, o.Logger); err != nil { // a person may have made it
+	if err := datadir.Close(o.Dir, o.Logger); err != nil { // a person may have made it
 		return fmt.Errorf("data directory: %w", err)
 	}
 	key, err := o.identity(true)
@@ -122,7 +116,7 @@ func Create(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	s, err := db.Create(filepath.Join(o.Dir, "store"), store.Options{FS: o.FS, Logger: o.Logger, Charter: charter})
+	s, err := db.Create(datadir.Store(o.Dir), store.Options{FS: o.FS, Logger: o.Logger, Charter: charter})
 	if err != nil {
 		return err
 	}
@@ -134,7 +128,7 @@ func (o Options) identity(create bool) (crypto.PrivKey, error) {
 	if o.Key != nil {
 		return o.Key, nil
 	}
-	return dht.LoadIdentity(filepath.Join(o.Dir, identityName), create)
+	return dht.LoadIdentity(datadir.Identity(o.Dir), create)
 }
 
 // makeCharter returns the charter of a new swarm, or the one that a peer of o.Join sends.
@@ -191,17 +185,14 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n := &Node{o: o, log: o.Logger, gazetteer: sync.OnceValues(geo.Open), started: time.Now(),
-		lookups: make(chan partition.Slice, lookupQueue),
-		credit:  newCreditGate(o.Credit),
 		damaged: make(chan error, 1), disk: o.newDiskGauge()}
-	n.addresses, n.neighbours, n.ahead = newAddresses(n), newNeighbours(n), newClockAhead(n)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
 		}
 	}()
 	if o.FS == nil {
-		if err := closeDirectory(o.Dir, o.Logger); err != nil {
+		if err := datadir.Close(o.Dir, o.Logger); err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
 	}
@@ -245,17 +236,23 @@ func Open(ctx context.Context, o Options) (_ *Node, err error) {
 	if err := n.openCrawler(); err != nil {
 		return nil, err
 	}
-	n.forward, n.disk.owed = newForwarder(n), n.diskOwed
+	n.openForward()
+	n.disk.owed = n.diskOwed
 	n.follows.crawler, n.follows.forward = n.crawler, n.forward
 	n.agreement.Recrawl()
 	if err := n.openOverlay(ctx, key); err != nil {
 		return nil, err
 	}
 	n.openReplicas(replicas)
-	n.search = search.New(search.Options{ID: n.id, Charter: n.charter, Slices: n.slices, Store: n.store, Index: n.index,
-		Quorum: n.quorum, Gazetteer: n.gazetteer, Timeout: o.QueryTimeout, OrphanAfter: o.OrphanAfter}, n.swarm)
+	n.board = status.New(status.Parts{ID: n.id, Version: o.Version, Started: n.started, Charter: n.charter,
+		Slices: n.slices, Store: n.store, Index: n.index, Trash: n.trash, Crawler: n.crawler,
+		Social: n.social, Quorum: n.quorum, Replicator: n.replicator, Handover: n.handover,
+		Replicated: &n.replicated, Placement: n.placement,
+		Placer: n.placer, Forward: n.forward, Links: &n.links, Gate: n.gate, Addresses: n.addresses, Overlay: n.dht,
+		Search: n.search, Clock: &n.clock, Counts: &n.counts, DiskUse: n.disk.use, Membership: n.Membership,
+		Backups: o.BackupDir != "", Logger: n.log})
 	n.dht.SetHolds(n.holdsOutside)
-	n.dht.Handle(n.admitRequest)
+	n.dht.Handle(n.serve)
 	return n, nil
 }
 
@@ -268,6 +265,7 @@ func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 	}
 	join, known := o.join(), n.placement.Addrs()
 	n.joiner = len(join)+len(known) > 0
+	n.addresses.Connect(n.client, n.forward, n.joiner)
 	if err := n.mayRun(append(append([]string(nil), join...), known...)); err != nil {
 		return err
 	}
@@ -275,7 +273,7 @@ func (n *Node) openOverlay(ctx context.Context, key crypto.PrivKey) error {
 		MDNS: o.MDNS, LAN: o.LAN, Dir: o.overlayDir(),
 		Capacity: o.Capacity, Location: o.Location, Version: o.Version, Logger: n.log, Host: o.Host, Around: o.Around,
 		Ways:     ways,
-		Priority: priority, Faulty: n.faulty}); err != nil {
+		Priority: quota.Priority, Faulty: n.gate.Faulty}); err != nil {
 		return err
 	}
 	n.swarm.dht = n.dht
@@ -317,7 +315,7 @@ func (n *Node) openCrawler() error {
 	var err error
 	n.client, err = fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet,
 		AllowPorts: o.AllowPorts,
-		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: addrDelay(o.Delay), Share: n.addresses.share(),
+		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: addrDelay(o.Delay), Share: n.addresses.Share(),
 		Transport: o.Transport})
 	if err != nil {
 		return err
@@ -338,14 +336,10 @@ func (n *Node) openCrawler() error {
 			n.sources[i] = o.Source(s)
 		}
 	}
-	var place func(partition.Slice, *store.Record) *store.Placement
-	if n.placer != nil {
-		place = n.placer.Place
-	}
+	n.crawls = &crawls{agreement: n.agreement, replicator: n.replicator, placer: n.placer}
 	n.crawler, err = crawler.New(crawler.Options{Store: n.store, Sources: n.sources, Peer: n.id,
-		Owns: n.agreement.Fetches, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
+		Swarm: n.crawls, Delay: o.Delay, Workers: o.Workers, JudgeMemory: o.JudgeMemory,
 		MaxDepth: o.MaxDepth, Revisit: o.Revisit, Scope: o.Scope, Logger: n.log,
-		Committed: func() { n.forward.notify() }, Place: place, AtQuorum: n.replicator.Committed,
 		Budgeted: social.Budgeted,
 		Limits: crawler.Limits{MaxRate: o.MaxRate, MaxBandwidth: o.MaxBandwidth, MaxDisk: o.MaxDisk,
 			DiskFull: n.disk.full, Hours: o.Hours}})
@@ -360,7 +354,7 @@ func (n *Node) openSocial() error {
 	o := n.o
 	client, err := fetch.New(fetch.Options{Contact: o.Contact, Version: o.Version, AllowNet: o.AllowNet,
 		AllowPorts: o.AllowPorts,
-		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Share: n.addresses.share(), Transport: o.Transport})
+		Hosts:      o.Hosts, FromAddr: o.FromAddr, AddrDelay: -1, Share: n.addresses.Share(), Transport: o.Transport})
 	if err != nil {
 		return err
 	}
@@ -377,6 +371,36 @@ func addrDelay(delay time.Duration) time.Duration {
 		return 0 // the default of package fetch
 	}
 	return delay
+}
+
+// openForward makes what admits links, what forwards them, and the searches, which know in words why
+// a peer does not answer.
+func (n *Node) openForward() {
+	n.search = search.New(search.Options{ID: n.id, Charter: n.charter, Slices: n.slices, Store: n.store, Index: n.index,
+		Quorum: n.quorum, Gazetteer: n.gazetteer, Timeout: n.o.QueryTimeout, OrphanAfter: n.o.OrphanAfter}, n.swarm)
+	o := forward.Options{Self: n.id, MaxDepth: n.o.MaxDepth, Store: n.store, Quorum: n.quorum, Agreement: n.agreement,
+		Replicator: n.replicator, Placer: n.placer, Crawler: n.crawler, Peers: n.swarm, Reasons: n.search,
+		Admissible: n.admissible, Counts: &n.links, Logger: n.log}
+	n.registrar = forward.NewRegistrar(o)
+	n.forward = forward.New(o, n.registrar)
+	n.crawls.forward = n.forward
+}
+
+// admissible returns why this peer cannot fetch a canonical Key, or nil. A Key is refused if no
+// source handles it, or if its address is in a private network. The fetcher checks the address
+// again after DNS, on every connection.
+func (n *Node) admissible(k partition.Key) error {
+	if !n.handles(k) {
+		return fmt.Errorf("no source of this version fetches %s keys", k.Service())
+	}
+	if port, named := k.Port(); named && partition.BadPort(port) { // from an older version
+		return fmt.Errorf("%w: %d belongs to another service than the web", fetch.ErrPort, port)
+	}
+	ip, err := netip.ParseAddr(k.Host())
+	if err != nil {
+		return nil // a host name
+	}
+	return n.client.Reachable(ip)
 }
 
 // handles reports whether a source can fetch k.
@@ -431,8 +455,8 @@ func (n *Node) Run(outer context.Context) error {
 	part("overlay", n.dht.Run)
 	part("index", n.index.Run)
 	part("crawler", n.crawler.Run)
-	part("forward", n.forward.run)
-	part("zones", n.runZones)
+	part("forward", n.forward.Run)
+	part("zones", n.forward.RunLookups)
 	part("view", n.followView)
 	part("leases", n.elections.RunLeases)
 	part("campaigns", n.elections.RunCampaigns)
@@ -441,11 +465,11 @@ func (n *Node) Run(outer context.Context) error {
 	part("hand-over", n.handover.Run)
 	part("tidying", n.tidier.Run)
 	part("repair", n.restarted("repair", n.repairs.Run))
-	part("addresses", n.addresses.run)
+	part("addresses", n.addresses.Run)
 	part("limits", n.restarted("limits", n.followLimits))
 	part("streams", n.restarted("streams", n.listen))
 	part("watchdog", n.watch)
-	part("progress", n.runProgress)
+	part("progress", n.board.Run)
 	part("damage", n.watchDamage)
 	part("recall", n.restarted("recall", n.repairs.RunRecall))
 	if n.o.Scrub > 0 {
@@ -478,7 +502,7 @@ func (n *Node) followView(ctx context.Context) error {
 					return err
 				}
 			} else {
-				n.forward.reread() // peers that are back get their links at once
+				n.forward.Reread() // peers that are back get their links at once
 			}
 			n.replicator.RetryAll()
 			n.agreement.KickLeases()

@@ -24,6 +24,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/backup"
+	"github.com/echo-node/echo-node/node/quota"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -123,7 +124,7 @@ type Options struct {
 	// Scrub is how often all tables of the store are read to find damaged ones; default 0: never.
 	Scrub time.Duration
 
-	Credit CreditLimits // limits for each other peer
+	Credit quota.Limits // limits for each other peer
 
 	QueryTimeout time.Duration // for one query over the swarm; default 5 s
 
@@ -148,13 +149,9 @@ type Options struct {
 
 // Limits of a node that no flag changes.
 const (
-	MaxForwardLinks = 1000             // links in one forward message
-	MaxLane         = 8192             // links on their way to one peer, in memory
-	MinRevisit      = time.Minute      // the least Options.Revisit
-	MaxSliceBits    = 16               // for a new swarm: a query names its slices
-	MaxSeeds        = 100_000          // seeds in one request
-	CallTimeout     = 10 * time.Second // for one request to one peer
-	MaxCallBackoff  = 15 * time.Second // between attempts to reach a peer
+	MinRevisit   = time.Minute      // the least Options.Revisit
+	MaxSliceBits = 16               // for a new swarm: a query names its slices
+	CallTimeout  = 10 * time.Second // for one request to one peer
 )
 
 func (o Options) withDefaults() Options {

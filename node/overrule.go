@@ -10,6 +10,7 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
 	"github.com/echo-node/echo-node/node/call"
+	"github.com/echo-node/echo-node/node/forward"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/partition/strictjson"
@@ -20,7 +21,7 @@ import (
 // swarm does not know is admitted first. On return the verdict is durable at a majority of the
 // replicas.
 func (n *Node) overrule(ctx context.Context, o store.Override) error {
-	if !n.overrules(n.id) {
+	if !n.swarm.Overrules(n.id) {
 		return fmt.Errorf("%w: the peers of this swarm accept overrides of its founder %s alone",
 			api.ErrInvalid, n.charter.Founder)
 	}
@@ -42,14 +43,14 @@ func (n *Node) overrule(ctx context.Context, o store.Override) error {
 			return fmt.Errorf("%w: %s", api.ErrNotFound, o.Key)
 		default:
 			// not as a seed, because seeds belong to the community
-			answers, err := n.admitAt(ctx, n.laneOf(sl), []store.Admission{{Key: o.Key, Depth: 1}})
+			answers, err := n.forward.Ask(ctx, n.forward.OwnerOf(sl), []store.Admission{{Key: o.Key, Depth: 1}})
 			if err != nil {
 				return err
 			}
-			if a := answers[0]; a.answer == wire.ForwardAck_ANSWER_REFUSED {
-				return fmt.Errorf("%w: %s is not known, and refused: %s", api.ErrInvalid, o.Key, a.reason)
-			} else if !final(a.answer) {
-				return fmt.Errorf("%w: %s is not known, and its owner is busy: %s", api.ErrUnavailable, o.Key, a.reason)
+			if a := answers[0]; a.Answer == wire.ForwardAck_ANSWER_REFUSED {
+				return fmt.Errorf("%w: %s is not known, and refused: %s", api.ErrInvalid, o.Key, a.Reason)
+			} else if !a.Final() {
+				return fmt.Errorf("%w: %s is not known, and its owner is busy: %s", api.ErrUnavailable, o.Key, a.Reason)
 			}
 			admitted = true
 		}
@@ -93,7 +94,7 @@ func (n *Node) overruleHere(ctx context.Context, sl partition.Slice, o store.Ove
 	if err != nil {
 		return false, 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
+	ctx, cancel := context.WithTimeout(ctx, forward.AckTimeout)
 	defer cancel()
 	if n.replicator.Await(ctx, map[partition.Slice]uint64{sl: head})[sl] ||
 		under.Compare(n.quorum.ReplicaSet(sl)) != 0 {
@@ -112,9 +113,9 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 	}
 	var err error
 	switch o.Verdict {
-	case verdictRelease:
+	case store.VerdictRelease:
 		err = n.store.Queue.Release(sl, o.Key, time.Now())
-	case verdictAgain:
+	case store.VerdictAgain:
 		err = n.store.Queue.Again(sl, o.Key, time.Now())
 	default:
 		err = n.store.Override(sl, o, time.Now(), follow.Overrule)
@@ -130,24 +131,6 @@ func (n *Node) overruleNow(sl partition.Slice, o store.Override) (uint64, quorum
 	return n.store.Log.LogHead(sl), n.quorum.ReplicaSet(sl), nil
 }
 
-// overrules reports whether the charter lets a peer overrule the judge of accounts, provided that
-// the peer is a member.
-func (n *Node) overrules(peer string) bool {
-	return peer == n.charter.Founder || n.charter.MembersOverrule()
-}
-
-// mayOverrule is the additional rule of overrides. Any member may request that a Key is visited
-// again, as any member may seed.
-func mayOverrule(n *Node, from string, r *wire.Request) (*call.Refusal, string) {
-	var o store.Override
-	if n.overrules(from) || strictjson.Unmarshal(r.GetOverrule().GetOverride(), &o) == nil &&
-		o.Verdict == verdictAgain {
-		return nil, ""
-	}
-	no := &call.Refusal{Code: wire.Refusal_CODE_MALFORMED, Reason: "overrides are the founder's alone in this swarm"}
-	return no, refusedOverrides
-}
-
 // serveOverrule handles another peer's override, which must name that peer; the store checks it.
 func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule) (*wire.Response, error) {
 	var o store.Override
@@ -155,7 +138,8 @@ func (n *Node) serveOverrule(ctx context.Context, from string, w *wire.Overrule)
 		return call.Refuse(wire.Refusal_CODE_MALFORMED, err.Error(), 0), nil
 	}
 	k, err := partition.KeyFromWire(string(o.Key))
-	if err != nil || k.Kind() != partition.KindAccount && o.Verdict != verdictRelease && o.Verdict != verdictAgain {
+	visit := o.Verdict == store.VerdictRelease || o.Verdict == store.VerdictAgain
+	if err != nil || k.Kind() != partition.KindAccount && !visit {
 		return call.Refuse(wire.Refusal_CODE_MALFORMED, "an override of no account", 0), nil
 	}
 	if o.Peer != from {

@@ -9,13 +9,15 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/echo-node/echo-node/node/datadir"
 )
 
 // openToAll makes all files of a directory open to all users, like an older version or a person.
 func openToAll(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() == identityName {
+		if err != nil || d.Name() == filepath.Base(datadir.Identity(dir)) {
 			return err
 		}
 		mode := fs.FileMode(0o644)
@@ -82,7 +84,7 @@ func TestOldDirectoryIsClosed(t *testing.T) {
 	}
 	before := openFiles(t, dir)
 	said.Reset()
-	if err := closeDirectory(dir, o.Logger); err != nil {
+	if err := datadir.Close(dir, o.Logger); err != nil {
 		t.Fatal(err)
 	}
 	if open := openFiles(t, dir); len(open) > 0 || len(before) < 5 {
@@ -116,7 +118,7 @@ func TestOldDirectoryIsClosed(t *testing.T) {
 	}
 	backup := t.TempDir()
 	openToAll(t, backup)
-	if err := closeBackup(backup, o.Logger); err != nil || len(openFiles(t, backup)) > 0 {
+	if err := datadir.CloseBackup(backup, o.Logger); err != nil || len(openFiles(t, backup)) > 0 {
 		t.Errorf("a backup: %v", err)
 	}
 }

@@ -10,24 +10,17 @@ import (
 	"github.com/echo-node/echo-node/store"
 )
 
-// verdictRelease asks for a new visit of a Key in quarantine. It goes to the owner of the Key in
-// the same message as verdicts on accounts.
-const verdictRelease = "release"
-
-// verdictAgain asks for a visit of a known Key now. It uses the same message.
-const verdictAgain = "again"
-
 // maxQuarantine is the most Keys in quarantine that one answer names. Status counts all.
 const maxQuarantine = 1000
 
 // release ends the quarantine of a Key. On return this is durable at a majority of the replicas.
 func (n *Node) release(ctx context.Context, k partition.Key, by string) error {
-	return n.wake(ctx, k, verdictRelease, by)
+	return n.wake(ctx, k, store.VerdictRelease, by)
 }
 
 // again makes the owner visit a known Key now. It works like release.
 func (n *Node) again(ctx context.Context, k partition.Key) error {
-	return n.wake(ctx, k, verdictAgain, verdictAgain)
+	return n.wake(ctx, k, store.VerdictAgain, store.VerdictAgain)
 }
 
 // wake sends a person's request to visit a Key to the Key's owner.

@@ -6,29 +6,35 @@ import (
 	"log/slog"
 
 	"github.com/echo-node/echo-node/crawler"
+	"github.com/echo-node/echo-node/node/datadir"
+	"github.com/echo-node/echo-node/node/forward"
+	"github.com/echo-node/echo-node/node/geoplace"
+	"github.com/echo-node/echo-node/node/hostlease"
+	"github.com/echo-node/echo-node/node/quota"
 	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/node/replica/replicate"
 	"github.com/echo-node/echo-node/partition"
+	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/index"
 )
 
 // follows implements replica.Rest.
 type follows struct {
-	addresses  *addresses
+	addresses  *hostlease.Exchange
 	index      *index.Index
 	crawler    *crawler.Crawler // nil while the peer is being opened, like forward
-	forward    *forwarder
-	overrules  func(peer string) bool
+	forward    *forward.Forwarder
+	swarm      *swarm
 	admissible func(k partition.Key) error
 	maxDepth   int
 	log        *slog.Logger
 }
 
-func (f *follows) Gained(gained []partition.Slice) { f.addresses.gained(gained) }
+func (f *follows) Gained(gained []partition.Slice) { f.addresses.Gained(gained) }
 func (f *follows) Keep(owned []partition.Slice)    { f.index.Keep(owned) }
-func (f *follows) Reread()                         { f.forward.reread() }
-func (f *follows) Overrules(peer string) bool      { return f.overrules(peer) }
+func (f *follows) Reread()                         { f.forward.Reread() }
+func (f *follows) Overrules(peer string) bool      { return f.swarm.Overrules(peer) }
 
 var errDeep = errors.New("deeper than --max-depth")
 
@@ -62,17 +68,38 @@ func (f *follows) Recrawl(all, lost, gained []partition.Slice) {
 		f.crawler.SetSlices(all)
 		f.log.Debug("slices gained", "slices", len(gained))
 	}
-	f.forward.reread()
+	f.forward.Reread()
+}
+
+// crawls implements crawler.Swarm.
+type crawls struct {
+	agreement  *replica.Agreement
+	replicator *replicate.Replicator
+	placer     *geoplace.Placer   // nil in hash mode
+	forward    *forward.Forwarder // nil while the peer is being opened
+}
+
+func (c *crawls) Owns(s partition.Slice) bool                { return c.agreement.Fetches(s) }
+func (c *crawls) AtQuorum(s partition.Slice) <-chan struct{} { return c.replicator.Committed(s) }
+func (c *crawls) Moves() bool                                { return c.placer != nil }
+func (c *crawls) Committed()                                 { c.forward.Notify() }
+func (c *crawls) Place(s partition.Slice, r *store.Record) *store.Placement {
+	return c.placer.Place(s, r)
 }
 
 // replicaOptions returns the options of the parts of package replica.
 func (n *Node) replicaOptions() replica.Options {
-	n.follows = &follows{addresses: n.addresses, index: n.index, overrules: n.overrules, admissible: n.admissible,
-		maxDepth: n.o.MaxDepth, log: n.log}
 	n.quorum = quorum.New(quorum.Options{Self: n.id, Founder: n.charter.Founder, Slices: n.slices, Started: n.started,
 		Head: n.store.Log.LogHead})
+	n.clock.Open(n.id, n.quorum, n.log)
 	n.swarm = &swarm{id: n.id, charter: n.charter, store: n.store, quorum: n.quorum, placer: n.placer,
-		placement: n.placement, credit: n.credit}
+		placement: n.placement}
+	n.gate = quota.New(quota.Options{Self: n.id, Limits: n.o.Credit, Swarm: n.swarm, Logger: n.log})
+	n.swarm.gate = n.gate
+	n.addresses = hostlease.New(hostlease.Options{Self: n.id, Started: n.started, SliceOf: n.store.SliceOf,
+		Quorum: n.quorum, Peers: n.swarm, Logger: n.log})
+	n.follows = &follows{addresses: n.addresses, index: n.index, swarm: n.swarm, admissible: n.admissible,
+		maxDepth: n.o.MaxDepth, log: n.log}
 	n.replicator = replicate.New(replicate.Options{Self: n.id, Quorum: n.quorum, Store: n.store,
 		Placement: n.placement, Peers: n.swarm, Logger: n.log})
 	return replica.Options{Self: n.id, Charter: n.charter, Slices: n.slices, Quorum: n.quorum, Store: n.store,
@@ -81,7 +108,7 @@ func (n *Node) replicaOptions() replica.Options {
 }
 
 // openAgreement restores what was agreed about the slices. In a store restored from a backup, all
-// rows belong to forks; see Restore.
+// rows belong to forks; see datadir.Restore.
 func (n *Node) openAgreement(o replica.Options) error {
 	restored, marked, err := n.restored()
 	if err != nil {
@@ -92,7 +119,7 @@ func (n *Node) openAgreement(o replica.Options) error {
 		return err
 	}
 	// After a crash before this write, Open marks the copies again.
-	return n.store.SetMeta(metaRestored, []byte(restored))
+	return n.store.SetMeta(datadir.MetaRestored, []byte(restored))
 }
 
 // openReplicas makes the other parts of package replica, which need the rest of the peer.
@@ -103,6 +130,7 @@ func (n *Node) openReplicas(o replica.Options) {
 	n.receiver = replica.NewReceiver(o, n.agreement)
 	n.tidier = replica.NewTidier(o, n.agreement, n.receiver)
 	n.repairs = replica.NewRepairs(o, n.agreement, n.receiver)
+	n.swarm.repairs = n.repairs
 }
 
 // logged is store.Options.Logged.

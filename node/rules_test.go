@@ -2,7 +2,6 @@ package node
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -77,34 +76,37 @@ func TestRulesOfRequests(t *testing.T) {
 	for i := range fields.Len() {
 		f := fields.Get(i)
 		may, ok := want[f.Name()]
-		if _, ruled := ruleOf(f.Name()); !ok || !ruled {
-			t.Errorf("%s: a rule %v, an expectation %v", f.Name(), ruled, ok)
+		if !ok {
+			t.Errorf("%s: no expectation", f.Name())
 			continue
 		}
 		for _, from := range everybody {
-			no := s.n.obeys(t.Context(), from, s.request(t, f))
+			no := s.n.gate.Allows(t.Context(), from, s.request(t, f))
 			if allowed := contains(may, from); (no == nil) != allowed {
 				t.Errorf("%s by %s: allowed %v, want %v (%v)", f.Name(), from, no == nil, allowed, no)
+			}
+			if no != nil && no.Code == wire.Refusal_CODE_UNSUPPORTED {
+				t.Errorf("%s has no rule", f.Name())
 			}
 			if no != nil && from != owner && f.Name() != "overrule" && no.Code != wire.Refusal_CODE_BUSY {
 				t.Errorf("%s by %s: %v: it may be a newcomer, or this peer may have missed something", f.Name(), from,
 					no)
 			}
 		}
-		if no := s.n.obeys(t.Context(), s.n.id, s.request(t, f)); no != nil {
+		if no := s.n.gate.Allows(t.Context(), s.n.id, s.request(t, f)); no != nil {
 			t.Errorf("%s by this peer itself: %v", f.Name(), no)
 		}
 	}
-	if no := s.n.obeys(t.Context(), plainMember, &wire.Request{}); no == nil ||
+	if no := s.n.gate.Allows(t.Context(), plainMember, &wire.Request{}); no == nil ||
 		no.Code != wire.Refusal_CODE_UNSUPPORTED {
 		t.Errorf("a request that no rule knows: %v", no)
 	}
 	drop := &wire.Request{Body: &wire.Request_Compare{Compare: &wire.Compare{Slice: uint64(s.slice),
 		Drop: message.Set(s.slice, s.n.quorum.ReplicaSet(s.slice))}}}
-	if no := s.n.obeys(t.Context(), plainMember, drop); no != nil {
+	if no := s.n.gate.Allows(t.Context(), plainMember, drop); no != nil {
 		t.Errorf("a member asks whether it may drop a copy: %v", no)
 	}
-	if no := s.n.obeys(t.Context(), stranger, drop); no == nil {
+	if no := s.n.gate.Allows(t.Context(), stranger, drop); no == nil {
 		t.Error("a stranger asks whether it may drop a copy")
 	}
 }
@@ -123,17 +125,17 @@ func contains(all []string, x string) bool {
 func TestRefusalsByRuleAreCounted(t *testing.T) {
 	n := openNode(t, Options{})
 	status := &wire.Request{Body: &wire.Request_Status{Status: &wire.Status{}}}
-	for range 10 * newCreditGate(CreditLimits{}).credits.limits.CutAfter {
-		if r := n.admitRequest(t.Context(), stranger,
+	for range 2560 {
+		if r := n.serve(t.Context(), stranger,
 			proto.Clone(status).(*wire.Request)); r.GetRefusal().GetCode() != wire.Refusal_CODE_BUSY {
 			t.Fatalf("%v", r)
 		}
 	}
-	if got := n.credit.state(stranger, time.Now()); got == "" {
+	if got := n.gate.State(stranger); got == "" {
 		t.Error("nothing is held against it")
 	}
 	seen := map[string]float64{}
-	for _, m := range n.metrics() {
+	for _, m := range n.board.Metrics() {
 		if m.Name == "echo_rule_refused_total" {
 			seen[m.Labels["kind"]+" "+m.Labels["reason"]] = m.Value
 		}
@@ -143,7 +145,7 @@ func TestRefusalsByRuleAreCounted(t *testing.T) {
 	}
 	enter(n, stranger)
 	lease := &wire.Request{Body: &wire.Request_Lease{Lease: &wire.Lease{}}}
-	if r := n.admitRequest(t.Context(), stranger, lease); r.GetLease() == nil {
+	if r := n.serve(t.Context(), stranger, lease); r.GetLease() == nil {
 		t.Errorf("its leases are slowed, too: %v", r)
 	}
 }

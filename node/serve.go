@@ -11,10 +11,14 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// serve answers one request of another peer, if the table in rules.go allows it. It never panics on
-// what a peer sends: wire has validated the message, and Keys are checked where they enter.
+// serve answers one request of another peer, if the peer's credit and the rules of package quota
+// allow it. It never panics on what a peer sends: wire has validated the message, and Keys are
+// checked where they enter.
 func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.Response {
-	if no := n.obeys(ctx, from, req); no != nil {
+	if no := n.gate.Admit(from, req); no != nil {
+		return no
+	}
+	if no := n.gate.Allows(ctx, from, req); no != nil {
 		return call.Refuse(no.Code, no.Reason, no.After)
 	}
 	if no := n.putsOff(req); no != nil {
@@ -36,7 +40,7 @@ func (n *Node) serve(ctx context.Context, from string, req *wire.Request) *wire.
 func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wire.Response, error) {
 	switch b := req.Body.(type) {
 	case *wire.Request_Forward:
-		ack, err := n.serveForward(ctx, b.Forward)
+		ack, err := n.registrar.Serve(ctx, b.Forward)
 		return &wire.Response{Body: &wire.Response_Forward{Forward: ack}}, err
 	case *wire.Request_Query:
 		a, err := n.search.ServeQuery(ctx, b.Query)
@@ -67,7 +71,7 @@ func (n *Node) answer(ctx context.Context, from string, req *wire.Request) (*wir
 		a, err := n.receiver.ServeReconcile(ctx, from, b.Unite)
 		return &wire.Response{Body: &wire.Response_Unite{Unite: a}}, err
 	case *wire.Request_Turns:
-		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.serve(from, b.Turns)}}, nil
+		return &wire.Response{Body: &wire.Response_Turns{Turns: n.addresses.Serve(from, b.Turns)}}, nil
 	case *wire.Request_Overrule:
 		return n.serveOverrule(ctx, from, b.Overrule)
 	case *wire.Request_Copies:
@@ -138,7 +142,7 @@ func (n *Node) serveStatus() (*wire.StatusAnswer, error) {
 		return nil, err
 	}
 	_, view := n.placement.Views()
-	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.count.linksOut.Load()),
-		Received: uint64(n.count.linksIn.Load()),
+	return &wire.StatusAnswer{Acting: uint64(st.Slices), Json: b, Idle: st.Idle, Sent: uint64(n.links.LinksOut.Load()),
+		Received: uint64(n.links.LinksIn.Load()),
 		Seeds:    uint64(st.Keys), View: view.Digest(), Done: n.done.Load(), Load: uint64(n.load())}, nil
 }

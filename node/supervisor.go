@@ -50,7 +50,7 @@ func (n *Node) restarted(name string, run func(context.Context) error) func(cont
 			if !panicked {
 				return err
 			}
-			n.count.restarts.Add(1)
+			n.counts.Restarts.Add(1)
 			if time.Since(begun) > restartMost {
 				wait = restartFirst
 			}

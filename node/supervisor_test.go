@@ -80,9 +80,9 @@ func TestRestartedPart(t *testing.T) {
 				t.Fatalf("waits %v, want %v", waits, want)
 			}
 		}
-		if n.count.restarts.Load() != 5 || strings.Count(log.String(), "panicked") != 5 ||
+		if n.counts.Restarts.Load() != 5 || strings.Count(log.String(), "panicked") != 5 ||
 			!strings.Contains(log.String(), "TestRestartedPart") {
-			t.Errorf("%d restarts; %.500s", n.count.restarts.Load(), log.String())
+			t.Errorf("%d restarts; %.500s", n.counts.Restarts.Load(), log.String())
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

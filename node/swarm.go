@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/echo-node/echo-node/dht"
@@ -12,6 +13,8 @@ import (
 	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/node/geoplace"
 	"github.com/echo-node/echo-node/node/placement"
+	"github.com/echo-node/echo-node/node/quota"
+	"github.com/echo-node/echo-node/node/replica"
 	"github.com/echo-node/echo-node/node/replica/quorum"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store/db"
@@ -25,7 +28,8 @@ type swarm struct {
 	quorum    *quorum.Machine
 	placer    *geoplace.Placer // nil in hash mode
 	placement *placement.Placement
-	credit    *creditGate
+	gate      *quota.Gate
+	repairs   *replica.Repairs // nil while the peer is being opened, like dht
 	dht       *dht.DHT
 }
 
@@ -37,7 +41,7 @@ func (s *swarm) Call(ctx context.Context, peer string, req *wire.Request) (*wire
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	if err := s.awaitCredit(ctx, peer, req); err != nil {
+	if err := s.gate.Await(ctx, peer, req); err != nil {
 		return nil, err
 	}
 	req.Version = partition.WireVersion
@@ -47,7 +51,7 @@ func (s *swarm) Call(ctx context.Context, peer string, req *wire.Request) (*wire
 		return nil, err
 	}
 	if r := resp.GetRefusal(); r != nil {
-		s.credit.obey(peer, r, time.Now())
+		s.gate.Obey(peer, r)
 		return nil, &call.Refusal{Code: r.Code, Reason: r.Reason,
 			After: time.Duration(r.RetryAfterMs) * time.Millisecond}
 	}
@@ -76,6 +80,12 @@ func (s *swarm) Vanished(peer string) (since time.Time, ok bool) {
 // Zone returns this peer's own zone.
 func (s *swarm) Zone() partition.Zone { return s.dht.Zone() }
 
+// KnownOwner returns the owner of a slice of another zone, if a lookup has found it.
+func (s *swarm) KnownOwner(sl partition.Slice) (zone.Owner, bool) { return s.dht.KnownOwner(sl) }
+
+// ForgetOwner forgets that peer is the owner of a slice of another zone.
+func (s *swarm) ForgetOwner(sl partition.Slice, peer string) { s.dht.ForgetOwner(sl, peer) }
+
 // FindOwner looks up the owner of a slice of another zone.
 func (s *swarm) FindOwner(ctx context.Context, sl partition.Slice) (zone.Owner, error) {
 	return s.dht.FindOwner(ctx, sl)
@@ -102,22 +112,25 @@ func (s *swarm) SliceFrom(v uint64, k partition.Key) (partition.Slice, error) {
 	return sl, nil
 }
 
-// awaitCredit waits out a short pause that peer has asked for. For a longer pause it returns a
-// refusal without a request.
-func (s *swarm) awaitCredit(ctx context.Context, peer string, req *wire.Request) error {
-	const worth = 500 * time.Millisecond
-	if priority(req) {
-		return nil
-	}
-	wait := s.credit.pause(peer, time.Now())
-	if wait <= 0 {
-		return nil
-	}
-	if wait > worth {
-		return call.Busy("it has asked this peer to wait", wait)
-	}
-	if !call.Sleep(ctx, wait, nil) {
-		return ctx.Err()
-	}
-	return nil
+// Partner reports whether a peer is a replica or the owner of some slice.
+func (s *swarm) Partner(peer string) bool { return slices.Contains(s.quorum.Replicas(), peer) }
+
+// Owner returns the owner of a slice by the agreement that this peer knows, or "".
+func (s *swarm) Owner(sl partition.Slice) string { return s.quorum.Owner(sl) }
+
+// Lacking reports whether a peer reports that its own copy of a slice is not whole.
+func (s *swarm) Lacking(sl partition.Slice, peer string) bool { return s.repairs.Lacking(sl, peer) }
+
+// Zones reports whether the swarm has zones.
+func (s *swarm) Zones() bool { return s.charter.ZoneMax > 0 }
+
+// Descriptor finds what a member of another zone has signed about itself.
+func (s *swarm) Descriptor(ctx context.Context, peer string) (dht.Descriptor, error) {
+	return s.dht.Descriptor(ctx, peer)
+}
+
+// Overrules reports whether the charter lets a peer overrule the judge of accounts, provided that
+// the peer is a member.
+func (s *swarm) Overrules(peer string) bool {
+	return peer == s.charter.Founder || s.charter.MembersOverrule()
 }

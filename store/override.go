@@ -25,6 +25,12 @@ type Override struct {
 	Peer    string        `json:"peer,omitempty"` // the peer that received it
 }
 
+// What the message of an override may ask for besides a verdict. Neither is stored.
+const (
+	VerdictRelease = "release" // visit a Key in quarantine again
+	VerdictAgain   = "again"   // visit a known Key now
+)
+
 // OverrideVersion is the version of the Override format (field "v").
 const OverrideVersion = 1
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -75,7 +76,7 @@ func (c *restoreCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if len(c.From) != 1 {
 		return usage("give the directory of one backup")
 	}
-	info, err := node.Restore(ctx, node.Options{Dir: c.Data, Logger: p.logger(g)}, c.From[0], c.Alone)
+	info, err := datadir.Restore(ctx, datadir.Options{Dir: c.Data, Logger: p.logger(g)}, c.From[0], c.Alone)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 	"github.com/echo-node/echo-node/store/db"
@@ -181,7 +181,7 @@ func TestRestoreTrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	sl := s.SliceOf(k)
-	trash, err := trash.Open(vfs.Default, node.TrashDir(data),
+	trash, err := trash.Open(vfs.Default, datadir.Trash(data),
 		trash.Options{Keep: time.Hour, MaxBytes: 1 << 20})
 	if err == nil {
 		err = trash.Put(s.Log, sl, "surplus", time.Now())

@@ -20,6 +20,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/node/search"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
@@ -217,7 +218,7 @@ func (d *demo) open(ctx context.Context, g *errgroup.Group) error {
 		if d.g.Verbose {
 			o.Logger = d.p.logger(d.g)
 		}
-		if !node.Exists(o.Dir) {
+		if !datadir.Exists(o.Dir) {
 			if err := node.Create(ctx, o); err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/datadir"
 )
 
 type repairCmd struct {
@@ -29,7 +29,7 @@ Exit code 0: nothing was lost for good. 3: something was.`
 // Run repairs a data directory.
 func (c *repairCmd) Run(ctx context.Context, p *program, g *globals) error {
 	closeFiles()
-	done, err := node.Repair(ctx, node.Options{Dir: c.Data, Logger: p.logger(g)}, c.Alone)
+	done, err := datadir.Repair(ctx, datadir.Options{Dir: c.Data, Logger: p.logger(g)}, c.Alone)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/node/ui"
 	"github.com/echo-node/echo-node/partition"
 )
@@ -118,7 +119,7 @@ func (c *runCmd) Run(ctx context.Context, p *program, g *globals) error {
 	if ln != nil {
 		defer ln.Close()
 	}
-	if !node.Exists(c.Data) {
+	if !datadir.Exists(c.Data) {
 		if err := node.Create(ctx, o); err != nil {
 			return err
 		}
@@ -235,7 +236,7 @@ func (c *runCmd) options(log *slog.Logger) (o node.Options, seeds []partition.Ke
 			return o, nil, usage("--scope: %w", err)
 		}
 	}
-	founds := c.Private && len(c.Join) == 0 && invite == "" && !node.Exists(c.Data)
+	founds := c.Private && len(c.Join) == 0 && invite == "" && !datadir.Exists(c.Data)
 	key, err := readSwarmKey(c.SwarmKey, founds)
 	if err != nil {
 		return o, nil, err

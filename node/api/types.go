@@ -533,3 +533,12 @@ type Metric struct {
 	Value  float64
 	Labels map[string]string
 }
+
+// Counters returns one counter for each entry of counts, with its key as the value of label.
+func Counters[V int64 | uint64](name, help, label string, counts map[string]V) (out []Metric) {
+	for k, v := range counts {
+		out = append(out, Metric{Name: name, Help: help, Kind: "counter", Value: float64(v),
+			Labels: map[string]string{label: k}})
+	}
+	return out
+}

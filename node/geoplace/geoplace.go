@@ -71,7 +71,7 @@ func (p *Placer) Has(sl partition.Slice) bool { return p.judge.Has(sl) }
 // Slices returns the geo slices, in order.
 func (p *Placer) Slices() []partition.Slice { return p.judge.Slices() }
 
-// Place is crawler.Options.Place. It returns the unit's next placement, or nil if the unit stays.
+// Place is Place of crawler.Swarm. It returns the unit's next placement, or nil if the unit stays.
 func (p *Placer) Place(sl partition.Slice, rec *store.Record) *store.Placement {
 	unit := p.o.Charter.Unit(rec.Key)
 	if unit == "" || rec.Status != 200 {

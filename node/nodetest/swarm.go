@@ -17,6 +17,7 @@ import (
 
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/node"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -130,7 +131,8 @@ func (s *Swarm) Restore(from string, alone bool) *Peer {
 	p.o.Dir = filepath.Join(s.dir, p.Name)
 	p.o.Listen = []string{"/ip4/127.0.0.1/udp/0/quic-v1"}
 	p.o.AllowNet = []netip.Prefix{netip.MustParsePrefix("127.77.0.0/16")}
-	if _, err := node.Restore(context.Background(), p.o, from, alone); err != nil {
+	if _, err := datadir.Restore(context.Background(),
+		datadir.Options{Dir: p.o.Dir, FS: p.o.FS, Key: p.o.Key, Logger: p.o.Logger}, from, alone); err != nil {
 		s.t.Fatal(err)
 	}
 	s.Peers = append(s.Peers, p)

@@ -22,6 +22,7 @@ import (
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/datadir"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -122,7 +123,7 @@ func (p *swarmPeer) open(ctx context.Context, log *slog.Logger) error {
 	o := node.Options{Dir: s.Dir, Swarm: "churn", Join: s.Join, Partition: partition.Mode(s.Partition),
 		Replicas: s.Replicas, Location: s.Location, Delay: s.Delay,
 		FromAddr: from, AllowNet: []netip.Prefix{allow}, Logger: log, Key: key, Host: p.host, Version: "churn"}
-	if !node.Exists(s.Dir) {
+	if !datadir.Exists(s.Dir) {
 		if err := node.Create(ctx, o); err != nil {
 			return errors.Join(err, p.host.Close())
 		}

@@ -120,12 +120,7 @@ func raw(ctx context.Context, o PeerOptions, keys []partition.Key) (err error) {
 	var c *crawler.Crawler
 	committed := make(chan struct{}, 1)
 	if c, err = crawler.New(crawler.Options{Store: s, Sources: []crawler.Source{src}, Delay: -1, Workers: parallel,
-		Logger: o.Log, Committed: func() {
-			select {
-			case committed <- struct{}{}:
-			default:
-			}
-		}}); err != nil {
+		Logger: o.Log, Swarm: alone{committed: committed}}); err != nil {
 		return err
 	}
 	items := make([]store.Admission, len(keys))
@@ -204,4 +199,17 @@ func profile(dir string) (stop func() error, err error) {
 		}
 		return errors.Join(pprof.WriteHeapProfile(heap), heap.Close(), cpu.Close())
 	}, nil
+}
+
+// alone is the crawler.Swarm of a peer without others. It reports commits.
+type alone struct {
+	crawler.Alone
+	committed chan<- struct{}
+}
+
+func (a alone) Committed() {
+	select {
+	case a.committed <- struct{}{}:
+	default:
+	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/echo-node/echo-node/crawler/crawltest"
 	"github.com/echo-node/echo-node/dht"
 	"github.com/echo-node/echo-node/dht/wire"
-	"github.com/echo-node/echo-node/node"
 	"github.com/echo-node/echo-node/node/nodetest"
 	"github.com/echo-node/echo-node/node/nodetest/hostile"
+	"github.com/echo-node/echo-node/node/quota"
 	"github.com/echo-node/echo-node/partition"
 )
 
@@ -29,9 +29,9 @@ func world() crawltest.Options {
 
 // patient returns limits that no test of this package reaches. So each message reaches the rule
 // that should refuse it.
-func patient() node.CreditLimits {
-	much := node.Rate{PerSecond: 1e9, Burst: 1e9}
-	return node.CreditLimits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30,
+func patient() quota.Limits {
+	much := quota.Rate{PerSecond: 1e9, Burst: 1e9}
+	return quota.Limits{Links: much, Bytes: much, Requests: much, Priority: much, SlowAfter: 1 << 30,
 		CutAfter: 1 << 30}
 }
 

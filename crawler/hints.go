@@ -85,12 +85,12 @@ func (t *trusts) lessons() (n int) {
 	return n
 }
 
-// told is Item.Told of a Key: the largest share of changes that hints tell of, among those kinds.
+// told is Item.Reported of a Key: the largest share of changes that hints tell of, among those kinds.
 // kinds has a bit for each kind that was right about this Key before.
 func (t *trusts) told(kinds byte) (share float64) {
 	for k := store.HintSitemap; k <= store.HintElsewhere; k++ {
 		if kinds&(1<<k) != 0 && t.of(k).Ratio(true) >= leastRatio {
-			share = max(share, t.of(k).Told())
+			share = max(share, t.of(k).Reported())
 		}
 	}
 	return min(share, schedule.MaxTold)
@@ -160,7 +160,7 @@ func (r *revisits) tells(p *plan, t *trusts, items int) float64 {
 		return 0
 	}
 	visits, _ := p.history.Totals()
-	return min(float64(news), float64(visits*items)) / days * t.of(p.list).Told()
+	return min(float64(news), float64(visits*items)) / days * t.of(p.list).Reported()
 }
 
 // applyHints returns the plan of d after a hint at now; ok is false if the hint changes nothing.
@@ -192,7 +192,7 @@ func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap ti
 	}
 	sp := r.sites.of(d.Key.Site())
 	b := sp.budget(&r.budget, time.Duration(float64(gap)*r.speed), r.meter.Price())
-	sooner := schedule.Heard(schedule.Item{History: &p.history}, b, ratio, now)
+	sooner := schedule.AfterHint(schedule.Item{History: &p.history}, b, ratio, now)
 	if to := r.scaled(sooner.At, 1/r.speed); to.Before(at) && sp.sooner(now, r.interval) {
 		if at, p.moved, ok = to, true, true; followed {
 			r.hints[hintFollowed]++

@@ -126,9 +126,9 @@ func (t *task) written() (open bool, err error) {
 // a death in that time counts against the suspect.
 const suspectWait = 5 * time.Second
 
-// errUnheard means that no majority stored the attempt at a suspect in time. The suspect is tried
+// errNotStored means that no majority stored the attempt at a suspect in time. The suspect is tried
 // again after unheardRest.
-var errUnheard = errors.New("crawler: no majority of the replicas knows of the attempt at a suspect")
+var errNotStored = errors.New("crawler: no majority of the replicas knows of the attempt at a suspect")
 
 const unheardRest = time.Minute
 
@@ -144,7 +144,7 @@ func (t *task) attempt(ctx context.Context) error {
 			return err
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, suspectWait, errUnheard)
+		ctx, cancel = context.WithTimeoutCause(ctx, suspectWait, errNotStored)
 		defer cancel()
 	}
 	t.begin()

@@ -92,7 +92,7 @@ func (r *revisits) plan(due store.Due, next store.Next, f finding, site *store.S
 	r.lessons.see(due.Key, &p.history)
 	gap = time.Duration(float64(gap) * r.speed)
 	sp := r.sites.of(due.Key.Site())
-	item := schedule.Item{History: &p.history, Told: trust.told(p.told), Phase: phase(due.Key)}
+	item := schedule.Item{History: &p.history, Reported: trust.told(p.told), Phase: phase(due.Key)}
 	if sp != nil {
 		item.Tells = r.tells(&p, &trust, sp.items)
 	}

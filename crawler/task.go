@@ -134,7 +134,7 @@ func (t *task) run(ctx context.Context, now time.Time) (allowed, later time.Time
 	switch {
 	case errors.Is(err, ErrNotOwned):
 		return allowed, now, false // it is read again if this peer gets the slice again
-	case errors.Is(err, errUnheard):
+	case errors.Is(err, errNotStored):
 		return allowed, time.Now().Add(unheardRest), false
 	case err != nil && ctx.Err() != nil:
 		return allowed, now, false

@@ -341,7 +341,7 @@ func TestWhatHasNoCopies(t *testing.T) {
 			t.Errorf("unknown: %v", err)
 		}
 		s.Until("the index has the texts", time.Minute, func() string {
-			if got := n.Status().Prints; got != int64(len(p.texts)) {
+			if got := n.Status().Fingerprints; got != int64(len(p.texts)) {
 				return fmt.Sprintf("%d prints, %d texts may be copies", got, len(p.texts))
 			}
 			return ""

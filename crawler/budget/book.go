@@ -416,7 +416,7 @@ func (b *Book) weigh(c *choice, class string) {
 	}
 	least := int64(-1)
 	for _, n := range c.needs {
-		if n.n > n.in.limit && n.in.spec.Kind != Told && n.n > 0 {
+		if n.n > n.in.limit && n.in.spec.Kind != Reported && n.n > 0 {
 			c.at, c.wait.Bucket, c.wait.Answer = far, n.in.spec.Name, false
 			c.wait.Reason = fmt.Sprintf("asks for %d of %d %s", n.n, n.in.limit, n.in.spec.unit())
 			return
@@ -452,8 +452,8 @@ func (b *bucket) lapses(now int64, c *clock) int64 {
 		return b.start(b.index(now+c.hi)+1) - c.hi - now
 	case Tokens:
 		return max(0, b.tat-now)
-	case Told:
-		return max(0, b.told.lo-now)
+	case Reported:
+		return max(0, b.reported.lo-now)
 	}
 	return b.window()
 }

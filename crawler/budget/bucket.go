@@ -20,10 +20,10 @@ type bucket struct {
 	wins    []count // Aligned, ascending
 	log     []spent // Sliding, ascending by at
 	// Tokens: when the bucket is full again (the algorithm's theoretical arrival time)
-	tat  int64
-	told told     // Told
-	pace pace     // Adaptive
-	cut  lowering // of the limit, by refusals
+	tat      int64
+	reported reported // Reported
+	pace     pace     // Adaptive
+	cut      lowering // of the limit, by refusals
 }
 
 // open is an amount in flight.
@@ -46,9 +46,9 @@ type spent struct{ from, at, n int64 }
 // log has about 1,024 entries at most.
 const resolution = 1024
 
-// told is the latest information from headers: left calls until the reset, which is between lo and
+// reported is the latest information from headers: left calls until the reset, which is between lo and
 // hi.
-type told struct{ left, lo, hi int64 }
+type reported struct{ left, lo, hi int64 }
 
 // lowering is a limit that refusals revealed. While limit is positive, it is in force; it is raised
 // at retry. If limit is 0, step is the number of calls before a refusal. It is not in force and is
@@ -216,9 +216,9 @@ func (b *bucket) free(now int64, c *clock) int64 {
 	case Tokens:
 		debt := max(0, b.tat-now)
 		return limit - (debt+b.token()-1)/b.token() - b.out()
-	case Told:
-		if now < b.told.hi {
-			return b.told.left
+	case Reported:
+		if now < b.reported.hi {
+			return b.reported.left
 		}
 		return 1 - b.out()
 	}
@@ -246,11 +246,11 @@ func (b *bucket) when(n, now int64, c *clock) int64 {
 			return far
 		}
 		at = b.tat - (limit-n)*b.token()
-	case Told:
+	case Reported:
 		switch {
-		case now < b.told.hi && b.told.left < n:
-			at = b.told.hi
-		case now >= b.told.hi && len(b.opens) > 0:
+		case now < b.reported.hi && b.reported.left < n:
+			at = b.reported.hi
+		case now >= b.reported.hi && len(b.opens) > 0:
 			return far
 		}
 	case Adaptive:
@@ -293,9 +293,9 @@ func (b *bucket) paced(now int64, c *clock) int64 {
 		return b.last + (end-b.last)/(left+1)
 	case Sliding, Tokens:
 		return b.last + b.window()/max(1, b.effective())
-	case Told:
-		if now < b.told.lo && b.told.left > 0 {
-			return b.last + max(0, b.told.lo-b.last)/(b.told.left+1)
+	case Reported:
+		if now < b.reported.lo && b.reported.left > 0 {
+			return b.last + max(0, b.reported.lo-b.last)/(b.reported.left+1)
 		}
 	}
 	return now
@@ -308,8 +308,8 @@ func (b *bucket) take(id uint64, n, now int64, c *clock) {
 	case Aligned:
 		o.from, o.to = b.index(now+c.lo), b.index(now+c.hi)
 		b.addWindows(o.from, o.to, n)
-	case Told:
-		b.told.left -= min(n, b.told.left)
+	case Reported:
+		b.reported.left -= min(n, b.reported.left)
 	}
 	b.opens = append(b.opens, o)
 	b.last = max(b.last, now)
@@ -334,9 +334,9 @@ func (b *bucket) done(id uint64, at, used int64, c *clock) {
 		b.spend(at, used)
 	case Tokens:
 		b.tat = max(b.tat, at) + used*b.token()
-	case Told:
-		if at < b.told.hi {
-			b.told.left += max(0, o.n-used)
+	case Reported:
+		if at < b.reported.hi {
+			b.reported.left += max(0, o.n-used)
 		}
 	}
 }
@@ -432,8 +432,8 @@ func (b *bucket) refused(sent, now int64, why cause, c *clock) {
 		return
 	}
 	x := &b.cut
-	if b.spec.Kind == Told || b.spec.unit() != Calls || sent <= x.at {
-		return // Told: the hold is enough. Others: these calls belong to the same refusal.
+	if b.spec.Kind == Reported || b.spec.unit() != Calls || sent <= x.at {
+		return // Reported: the hold is enough. Others: these calls belong to the same refusal.
 	}
 	used := b.effective() - b.free(now, c) - b.out()
 	if used <= 1 { // no limit is 0, so something else is the cause
@@ -524,7 +524,7 @@ func (b *bucket) shift(d int64) {
 		move(&b.log[i].from)
 		move(&b.log[i].at)
 	}
-	for _, t := range []*int64{&b.last, &b.tat, &b.told.lo, &b.told.hi, &b.pace.cut, &b.cut.at, &b.cut.retry} {
+	for _, t := range []*int64{&b.last, &b.tat, &b.reported.lo, &b.reported.hi, &b.pace.cut, &b.cut.at, &b.cut.retry} {
 		if *t != 0 {
 			move(t)
 		}

@@ -24,7 +24,7 @@ import (
 //	  opens   number, and each: id, amount, time, signed from and to, seen
 //	  windows number, and each: signed window, amount
 //	  log     number, and each: time from, time at less from, amount
-//	  numbers tat, told left lo hi, lowered limit at retry step patience
+//	  numbers tat, reported left lo hi, lowered limit at retry step patience
 //	  pace    5 × 8 bytes: rate, guess, window, top, slow; time of the last cut,
 //	          byte 1 = no response since
 //
@@ -256,7 +256,8 @@ func (e *encoder) bucket(k *bucket) {
 	for _, s := range k.log {
 		e.num(s.from, s.at-s.from, s.n)
 	}
-	e.num(k.tat, k.told.left, k.told.lo, k.told.hi, k.cut.limit, k.cut.at, k.cut.retry, k.cut.step, k.cut.patience)
+	e.num(k.tat, k.reported.left, k.reported.lo, k.reported.hi, k.cut.limit, k.cut.at, k.cut.retry,
+		k.cut.step, k.cut.patience)
 	e.float(k.pace.rate, k.pace.guess, k.pace.window, k.pace.top, k.pace.slow)
 	e.num(k.pace.cut)
 	e.flag(k.pace.down)
@@ -439,7 +440,7 @@ func (d *decoder) bucket() *bucket {
 			break
 		}
 	}
-	k.tat, k.told = d.num(maxTime), told{d.num(MaxLimit), d.num(maxTime), d.num(maxTime)}
+	k.tat, k.reported = d.num(maxTime), reported{d.num(MaxLimit), d.num(maxTime), d.num(maxTime)}
 	k.cut = lowering{d.num(MaxLimit), d.num(maxTime), d.num(maxTime), d.num(MaxLimit), d.num(maxPatience)}
 	k.pace = pace{rate: d.float(0, 1e15), guess: d.float(0, 1e12), window: d.float(0, 1e9), top: d.float(0, 1e15),
 		slow: d.float(0, 1), cut: d.num(maxTime), down: d.num(1) == 1}

@@ -19,7 +19,7 @@
 //	          whose windows begin with the first call
 //	tokens    a token bucket: a capacity, refilled at limit ÷ window (the generic
 //	          cell rate algorithm, ITU-T I.371, which needs one number of state)
-//	told      only headers give information: that many more calls until the reset,
+//	reported      only headers give information: that many more calls until the reset,
 //	          then one call to find out
 //	adaptive  nothing is known: the pace grows by a constant step and is multiplied
 //	          by 0.8 when the server refuses. Near the pace of the last refusal

@@ -153,10 +153,10 @@ func TestWaitForAnAnswer(t *testing.T) {
 // After any refusal, at any time in a window, the next call waits.
 func TestRefusalAlwaysWaits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		kind := rapid.SampledFrom([]Kind{Aligned, Sliding, Tokens, Told, Adaptive}).Draw(rt, "kind")
+		kind := rapid.SampledFrom([]Kind{Aligned, Sliding, Tokens, Reported, Adaptive}).Draw(rt, "kind")
 		spec := Spec{Name: "b", Kind: kind, Limit: 300, Window: Span(300 * second), Spoken: true}
-		if kind == Told {
-			spec = Spec{Name: "b", Kind: Told}
+		if kind == Reported {
+			spec = Spec{Name: "b", Kind: Reported}
 		}
 		book := newBook(t, Options{}, table(map[string][]string{"read": {"b"}}, spec), "one")
 		edge := epoch.Truncate(5 * time.Minute).Add(5 * time.Minute)

@@ -23,7 +23,7 @@ const (
 //     Otherwise it is matched with the bucket that has its window, or with the Spoken
 //     one, which gets the limit of the headers. The headers can lower what is left by
 //     our count, but never raise it. A policy without a match becomes a new bucket of
-//     the class: Sliding if it has a window, else Told;
+//     the class: Sliding if it has a window, else Reported;
 //   - waits, from Retry-After (RFC 9110 section 10.2.3) of any response. A refusal
 //     without a usable one causes a wait of 10 s, doubled with each refusal in a row,
 //     at most an hour. There is no such wait if the bucket that the headers describe
@@ -56,10 +56,10 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	}
 	sent := t.At.UnixNano()
 	date, dated := b.now, false
-	var told []said
+	var reported []said
 	if late == nil && !cached(a.Header) {
 		date, dated = b.date(a.Header, sent)
-		told = b.match(l, t, all, readPolicies(a.Header, sent, b.now, &b.clock))
+		reported = b.match(l, t, all, readPolicies(a.Header, sent, b.now, &b.clock))
 		if all, err = b.needs(l, t.Class, t.Ask); err != nil { // now including learned buckets
 			return err
 		}
@@ -71,14 +71,14 @@ func (b *Book) Settle(now time.Time, t Ticket, a Answer) error {
 	}
 	l.heard, b.address.heard = true, true
 	took := !a.refused() && a.Status < 500
-	for _, s := range told {
+	for _, s := range reported {
 		s.apply(took, b.now, &b.clock)
 	}
-	why := b.waits(l, t, a, date, dated, told)
+	why := b.waits(l, t, a, date, dated, reported)
 	switch {
 	case a.refused():
 		l.refused++
-		b.surprise(all, told, sent, why)
+		b.surprise(all, reported, sent, why)
 	case took:
 		for _, n := range all {
 			n.in.took(sent, b.now, &b.clock)
@@ -153,13 +153,13 @@ type said struct {
 
 // match finds the bucket that each policy describes, before the ticket is settled.
 func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
-	var told []said
+	var reported []said
 	for _, p := range ps {
-		k := b.meant(all, told, p)
+		k := b.meant(all, reported, p)
 		if k == nil && p.hi != 0 &&
 			slices.ContainsFunc(all, func(n need) bool { return p.limit > 0 && n.in.limit == p.limit }) {
 			p.lo, p.hi = 0, 0 // a known limit with an impossible reset
-			k = b.meant(all, told, p)
+			k = b.meant(all, reported, p)
 		}
 		if k == nil {
 			if k = l.learn(t.Class, p); k == nil {
@@ -176,14 +176,14 @@ func (b *Book) match(l *ledger, t Ticket, all []need, ps []policy) []said {
 		if o := k.has(t.ID); o != nil {
 			s.overlap = k.out() - o.n + k.settled - o.seen
 		}
-		told = append(told, s)
+		reported = append(reported, s)
 	}
-	return told
+	return reported
 }
 
 // fits reports whether a window with p's reset can belong to b.
 func (b *bucket) fits(p policy, now int64, c *clock) bool {
-	return p.hi == 0 || b.spec.Kind == Told || p.lo <= now+b.window()+b.window()/100+c.hi-c.lo
+	return p.hi == 0 || b.spec.Kind == Reported || p.lo <= now+b.window()+b.window()/100+c.hi-c.lo
 }
 
 // meant returns the bucket of the call that p describes, nil if there is none.
@@ -194,7 +194,7 @@ func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 		k := n.in
 		counts := k.spec.unit() == Calls && k.spec.Kind != Adaptive &&
 			!slices.ContainsFunc(taken, func(s said) bool { return s.in == k })
-		if !counts || !k.fits(p, b.now, &b.clock) || k.spec.Kind == Told && p.window > 0 {
+		if !counts || !k.fits(p, b.now, &b.clock) || k.spec.Kind == Reported && p.window > 0 {
 			continue
 		}
 		s := int64(0)
@@ -210,7 +210,7 @@ func (b *Book) meant(all []need, taken []said, p policy) *bucket {
 			}
 		case p.window > 0 && p.window == k.window():
 			s = 1 << 30
-		case p.window < 0 && (k.spec.Spoken || k.spec.Kind == Told):
+		case p.window < 0 && (k.spec.Spoken || k.spec.Kind == Reported):
 			s = 1 << 20
 		case p.window < 0 && p.hi != 0 && k.spec.Kind == Aligned && k.ends(p, b.now, &b.clock):
 			s = 1 << 10
@@ -240,7 +240,7 @@ func (l *ledger) learn(class string, p policy) *bucket {
 			n++
 		}
 	}
-	k := &bucket{spec: Spec{Name: "headers/" + class, Kind: Told}, class: class, by: ByHeaders}
+	k := &bucket{spec: Spec{Name: "headers/" + class, Kind: Reported}, class: class, by: ByHeaders}
 	if p.window > 0 && p.limit > 0 {
 		k.spec = Spec{Name: fmt.Sprintf("headers/%d;w=%d", p.limit, p.window/int64(time.Second)), Kind: Sliding,
 			Limit: p.limit, Window: Span(p.window)}
@@ -260,16 +260,16 @@ func (l *ledger) learn(class string, p policy) *bucket {
 // the calls left in its headers override a limit that was found by a refusal.
 func (s *said) apply(took bool, now int64, c *clock) {
 	b, p := s.in, s.p
-	if p.limit > 0 && b.spec.Kind != Told {
+	if p.limit > 0 && b.spec.Kind != Reported {
 		b.setLimit(p.limit, now, ByHeaders)
 	}
 	if b.spec.Kind == Aligned && p.hi != 0 && p.window < 0 && !b.ends(p, now, c) && p.lo > now {
 		b.slide(now)
 	}
-	if p.left < 0 || p.hi != 0 && p.hi <= now && b.spec.Kind != Told {
+	if p.left < 0 || p.hi != 0 && p.hi <= now && b.spec.Kind != Reported {
 		return // no information, or about a window that has ended
 	}
-	if b.spec.Kind == Told {
+	if b.spec.Kind == Reported {
 		s.tell(now)
 		return
 	}
@@ -288,7 +288,7 @@ func (s *said) apply(took bool, now int64, c *clock) {
 
 // tell updates a bucket that only headers describe.
 func (s *said) tell(now int64) {
-	t, p := &s.in.told, s.p
+	t, p := &s.in.reported, s.p
 	sure := max(0, p.left-s.overlap)
 	hi := min(p.hi, now+int64(MaxReset))
 	if p.hi == 0 {
@@ -314,7 +314,7 @@ type cause struct {
 }
 
 // waits records when the server may be called again. After a refusal there is always a wait.
-func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told []said) (why cause) {
+func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, reported []said) (why cause) {
 	overload := a.Status >= 500
 	of, class := l, t.Class
 	if a.Status == 503 {
@@ -340,7 +340,7 @@ func (b *Book) waits(l *ledger, t Ticket, a Answer, date int64, dated bool, told
 	switch {
 	case ok && wait > 0:
 		why.explained = !why.again
-	case a.refused() && !slices.ContainsFunc(told, func(s said) bool { return s.holds(b.now, &b.clock) }),
+	case a.refused() && !slices.ContainsFunc(reported, func(s said) bool { return s.holds(b.now, &b.clock) }),
 		a.Status == 503:
 		wait = min(holdFirst<<min(fails, 20), holdLast)
 		reason = fmt.Sprintf("the server said %d and not for how long", a.Status)
@@ -369,7 +369,7 @@ func (s *said) holds(now int64, c *clock) bool {
 
 // surprise handles a refusal that nothing predicted. It lowers the limit of the bucket that the
 // headers describe, or else of the fullest one.
-func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
+func (b *Book) surprise(all []need, reported []said, sent int64, why cause) {
 	var fullest *bucket
 	most := -1.0
 	for _, n := range all {
@@ -382,15 +382,15 @@ func (b *Book) surprise(all []need, told []said, sent int64, why cause) {
 		}
 		limit := n.in.effective()
 		if part := float64(limit-n.in.free(b.now, &b.clock)) / float64(max(1, limit)); part > most &&
-			n.in.spec.Kind != Told {
+			n.in.spec.Kind != Reported {
 			fullest, most = n.in, part
 		}
 	}
-	for _, s := range told {
+	for _, s := range reported {
 		if s.p.left == 0 {
 			return // explained: another client uses the same allowance
 		}
-		if s.in.spec.Kind != Told {
+		if s.in.spec.Kind != Reported {
 			fullest = s.in
 		}
 	}

@@ -92,8 +92,8 @@ func (b *bucket) status(credential string, now int64, c *clock) BucketStatus {
 		}
 	case Tokens:
 		full = b.tat
-	case Told:
-		full, s.Window = b.told.hi, 0
+	case Reported:
+		full, s.Window = b.reported.hi, 0
 	case Adaptive:
 		s.Limit = int64(b.pace.rate * b.pace.window)
 		full = b.last + b.pace.gap()

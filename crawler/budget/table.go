@@ -18,7 +18,7 @@ const (
 	Aligned  Kind = "aligned"
 	Sliding  Kind = "sliding"
 	Tokens   Kind = "tokens"
-	Told     Kind = "told"
+	Reported Kind = "told"
 	Adaptive Kind = "adaptive"
 )
 
@@ -82,9 +82,9 @@ type Spec struct {
 	Kind Kind   `json:"kind"`
 	// Limit is the limit of a window. For Tokens it is the capacity, refilled once per window; for
 	// Adaptive it is the first guess. 0 is allowed for Micro only: nothing may be spent until the
-	// operator sets a limit (Options.Limits). Told has no limit.
+	// operator sets a limit (Options.Limits). Reported has no limit.
 	Limit int64 `json:"limit,omitempty"`
-	// positive, at most MaxWindow; at least a minute for Aligned; none for Told
+	// positive, at most MaxWindow; at least a minute for Aligned; none for Reported
 	Window Span `json:"window,omitempty"`
 	Unit   Unit `json:"unit,omitempty"` // default Calls
 	// Shared says that the server counts by IP address, for all credentials together.
@@ -237,16 +237,16 @@ func (s *Spec) validate() error {
 	if !goodName(s.Name) {
 		bad("bad name")
 	}
-	if !slices.Contains([]Kind{Aligned, Sliding, Tokens, Told, Adaptive}, s.Kind) {
+	if !slices.Contains([]Kind{Aligned, Sliding, Tokens, Reported, Adaptive}, s.Kind) {
 		bad("kind %q", clip(string(s.Kind)))
 	}
 	if !slices.Contains([]Unit{"", Calls, Items, Micro}, s.Unit) {
 		bad("unit %q", clip(string(s.Unit)))
 	}
-	if (s.Kind == Told || s.Kind == Adaptive) && s.unit() != Calls {
+	if (s.Kind == Reported || s.Kind == Adaptive) && s.unit() != Calls {
 		bad("%s counts calls only", s.Kind)
 	}
-	if s.Kind == Told {
+	if s.Kind == Reported {
 		if s.Limit != 0 || s.Window != 0 {
 			bad("a limit or window, which only headers tell")
 		}

@@ -11,9 +11,9 @@ type Item struct {
 	Weight  float64 // importance, mean about 1; 0 means 1
 	Page    int     // posts per page of a timeline; 0 = an item judged by freshness
 	// share of its first wait that it waits before the first revisit, in (0, 1); 0 means all of it
-	Phase float64
-	Told  float64 // share of its changes that hints report in time, 0 to MaxTold
-	Tells float64 // changes of other items per day that a visit to it reports
+	Phase    float64
+	Reported float64 // share of its changes that hints report in time, 0 to MaxTold
+	Tells    float64 // changes of other items per day that a visit to it reports
 }
 
 // Decision is when an item is due, and the reasons.
@@ -77,7 +77,7 @@ func Decide(it Item, b *Budget, now time.Time) Decision {
 	}
 	interval := b.Interval.Hours() / 24
 	belief := b.Model.Believe(it.History)
-	it.Told = min(max(it.Told, 0), MaxTold)
+	it.Reported = min(max(it.Reported, 0), MaxTold)
 	d.Rate = belief.Mean()
 	if it.Page > 0 {
 		price := b.price(it.Page)
@@ -94,7 +94,7 @@ func Decide(it Item, b *Budget, now time.Time) Decision {
 	}
 	if it.Page == 0 {
 		d.Tau = blend(d.Tau, interval, b.Even)
-		untold := 1 - it.Told
+		untold := 1 - it.Reported
 		d.Age, d.EvenAge = belief.age(untold*d.Tau)/untold, belief.age(interval)
 	}
 	d.Chance = 1 - belief.Survive(d.Tau)

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// MaxTold is the largest Item.Told. Some visits do not rely on hints, so that hints that stop, or
+// MaxTold is the largest Item.Reported. Some visits do not rely on hints, so that hints that stop, or
 // become wrong, are detected.
 const MaxTold = 0.75
 
 // due returns when a visit is worth price, for an item with hints about it, or an item that reports
 // changes of others.
 //
-// A reported change causes its own visit (Heard). A plan is for the other changes, which have
-// 1−Told of the rate. In Value every λ has that factor k, so freshness is that of kτ over k, and
+// A reported change causes its own visit (AfterHint). A plan is for the other changes, which have
+// 1−Reported of the rate. In Value every λ has that factor k, so freshness is that of kτ over k, and
 // age that of kτ over k².
 //
 // A list that reports Tells changes a day accumulates Tells·τ²/2 days of unnoticed staleness after
 // τ days. −d/d(1/τ) of its mean is Tells·τ²/2 again. Unlike a page, a list is never too busy to be
 // worth a visit.
 func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
-	k := 1 - it.Told
+	k := 1 - it.Reported
 	v.Age /= k
 	if !(it.Tells > 0) {
 		return v.due(b, k*price, interval) / k
@@ -28,15 +28,15 @@ func (it *Item) due(b *Belief, v Value, price, interval float64) float64 {
 	return Solve(price, func(tau float64) float64 { return v.At(b, k*tau, interval)/k + it.Tells*tau*tau/2 })
 }
 
-// Heard returns when to visit an item again after a hint that it has changed since the last visit.
+// AfterHint returns when to visit an item again after a hint that it has changed since the last visit.
 // ratio is the odds ratio of a change (change.Trust). The earlier decision stays if it is sooner.
-// Heard is pure.
+// AfterHint is pure.
 //
 // The hint counts as time passed: the days without a hint that make a change equally likely. So the
 // item is due at once, or sooner. It is due as before if it changes too fast to be worth a visit.
 // Just after a visit, when nothing can have changed yet, a hint has little effect.
-func Heard(it Item, b *Budget, ratio float64, now time.Time) Decision {
-	it.Told = 0 // the change is reported now, so hints do not lower the rate any more
+func AfterHint(it Item, b *Budget, ratio float64, now time.Time) Decision {
+	it.Reported = 0 // the change is reported now, so hints do not lower the rate any more
 	d := Decide(it, b, now)
 	last, ok := it.History.Latest()
 	if !ok || !last.sees() || !(ratio > 1) {

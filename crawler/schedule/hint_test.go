@@ -8,14 +8,14 @@ import (
 
 // A more reliable hint makes the next visit sooner. The visit is never later, and never
 // before now. Just after a visit a hint has no effect.
-func TestHeard(t *testing.T) {
+func TestAfterHint(t *testing.T) {
 	b := &Budget{Interval: 10 * day, Model: NewModel()}
 	h := story("ucuuucu", 10)
 	plain := Decide(Item{History: h}, b, h.Last())
 	half := h.Last().Add(time.Duration(plain.Tau / 2 * float64(day)))
 	before, chance := plain.At, 0.0
 	for _, ratio := range []float64{0.1, 1, 1.5, 3, 10, 50} {
-		d := Heard(Item{History: h, Told: 0.5}, b, ratio, half)
+		d := AfterHint(Item{History: h, Reported: 0.5}, b, ratio, half)
 		if d.At.After(before) || d.At.Before(half) || ratio > 1 && !(d.Chance > chance) {
 			t.Errorf("odds %g: due %s with chance %.2f, at lower odds %s with %.2f", ratio, d.At, d.Chance, before,
 				chance)
@@ -30,13 +30,13 @@ func TestHeard(t *testing.T) {
 	if !before.Equal(half) {
 		t.Errorf("a word of odds 50 half-way: due %s, it is %s", before, half)
 	}
-	if d := Heard(Item{History: h}, b, 50, h.Last()); !d.At.Equal(plain.At) {
+	if d := AfterHint(Item{History: h}, b, 50, h.Last()); !d.At.Equal(plain.At) {
 		t.Errorf("a word just after the visit moves the next to %s", d.At)
 	}
 	gone := story("ucu", 10)
 	gone.Add(Event{At: gone.Last().Add(day), Outcome: Gone})
-	if d := Heard(Item{History: gone}, b, 50, gone.Last().Add(time.Hour)); !d.At.Equal(Decide(Item{History: gone}, b,
-		gone.Last()).At) {
+	late := gone.Last().Add(time.Hour)
+	if d := AfterHint(Item{History: gone}, b, 50, late); !d.At.Equal(Decide(Item{History: gone}, b, gone.Last()).At) {
 		t.Error("a word brings back what is gone")
 	}
 }
@@ -48,7 +48,7 @@ func TestToldAndTells(t *testing.T) {
 	one[12], half[11] = 1, 1
 	const price, interval = 0.3, 10.0
 	v := Value{Age: 0.1}
-	told, slow := (&Item{Told: 0.5}).due(&one, v, price, interval), v.due(&half, price, interval)
+	told, slow := (&Item{Reported: 0.5}).due(&one, v, price, interval), v.due(&half, price, interval)
 	if math.Abs(told/slow-1) > 0.03 {
 		t.Errorf("told of half of its changes every %.2f days, with half of them every %.2f", told, slow)
 	}
@@ -60,7 +60,7 @@ func TestToldAndTells(t *testing.T) {
 	h := story("ucucucu", 10)
 	last := 0.0
 	for _, share := range []float64{-1, 0, 0.3, MaxTold, 5} {
-		d := Decide(Item{History: h, Told: share}, b, h.Last())
+		d := Decide(Item{History: h, Reported: share}, b, h.Last())
 		if !(d.Tau >= last) || d.Tau > 1000 {
 			t.Errorf("told of %g: every %.1f days, of less %.1f", share, d.Tau, last)
 		}

@@ -18,7 +18,7 @@ const (
 	// Options.Profile
 	editFactor = 6
 	readSilent = 7 * 24 * time.Hour
-	notBelief  = 16 // Told.Lies after the claim turned out wrong
+	notBelief  = 16 // LookedUp.Lies after the claim turned out wrong
 )
 
 // account refreshes the profile if that is due, judges the account, and reads its posts since the
@@ -92,7 +92,7 @@ func (v *visit) lookUp(ctx context.Context) (ends bool, err error) {
 // idle reports whether nothing was posted or deleted since the posts were read, as far as a look-up
 // of this visit shows.
 func (v *visit) idle() bool {
-	t := &v.b.State.Told
+	t := &v.b.State.LookedUp
 	if v.b.State.Outside != "" || !v.same() || !v.b.State.MayBeIdle(v.counted()) {
 		return false
 	}
@@ -107,12 +107,12 @@ func (v *visit) idle() bool {
 // same reports whether the look-up of this visit returned the same as the one before the last
 // reading.
 func (v *visit) same() bool {
-	return v.fresh && v.b.State.Claimed == v.b.State.Told.Posts && v.b.State.LastPost.Equal(v.b.State.Told.Last)
+	return v.fresh && v.b.State.Claimed == v.b.State.LookedUp.Posts && v.b.State.LastPost.Equal(v.b.State.LookedUp.Last)
 }
 
 // heed compares what was read with what the look-up had claimed.
 func (v *visit) heed() {
-	t := &v.b.State.Told
+	t := &v.b.State.LookedUp
 	switch {
 	case t.At.IsZero():
 	case v.b.Older > 0 && v.same():

@@ -40,15 +40,15 @@ func (l *listening) applyEvents() (ends bool, err error) {
 	some, last, more, plain, lost := l.subscriptions.Events(k)
 	look := false
 	for _, e := range some {
-		if l.b.Told = e.At; l.b.Told.After(l.now) {
-			l.b.Told = l.now
+		if l.b.Streamed = e.At; l.b.Streamed.After(l.now) {
+			l.b.Streamed = l.now
 		}
 		if err := l.apply(e); err != nil {
 			return false, &calls.StoreError{Err: err}
 		}
 		look = look || e.Ends
 	}
-	l.b.Told = time.Time{}
+	l.b.Streamed = time.Time{}
 	if plain && !l.b.State.Plain.IsZero() {
 		l.b.State.Poll, l.b.State.Plain = l.b.State.Plain, time.Time{}
 	}
@@ -90,7 +90,7 @@ func (l *listening) apply(e stream.Event) error {
 		}
 		return nil
 	}
-	if p, ok := l.api.Told(e.Post, had, later); ok {
+	if p, ok := l.api.FromStream(e.Post, had, later); ok {
 		l.b.Take(p)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (l *listening) news(uri string) (had *store.Record, later bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	return &r, l.b.Told.After(r.FetchedAt), nil
+	return &r, l.b.Streamed.After(r.FetchedAt), nil
 }
 
 // proved counts which posts that a reading found new the stream had reported.
@@ -127,7 +127,7 @@ func (l *listening) proved() error {
 		}
 		_, _, err := l.o.Store.Accounts.Post(l.key, r.Post)
 		switch {
-		case err == nil || l.b.ToldOf[r.Post]:
+		case err == nil || l.b.StreamedPosts[r.Post]:
 			l.foretold++
 		case errors.Is(err, store.ErrNotExist):
 			l.untold++

@@ -96,7 +96,7 @@ func (j *judging) settle(rec *store.Record, fresh bool) (ends bool, err error) {
 		for _, m := range j.b.State.Marks() {
 			*m = service.Mark{}
 		}
-		j.b.State.Told = account.Told{}
+		j.b.State.LookedUp = account.LookedUp{}
 		if err := j.grow(); err != nil {
 			return false, err
 		}

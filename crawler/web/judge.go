@@ -15,9 +15,9 @@ import (
 // not time, because the result must not depend on the speed of the peer. The periods of 32 KiB take
 // about 0.5 ms, the fingerprint of 16 KiB about 0.3 ms (BenchmarkJudge).
 const (
-	maxDated  = 32 << 10
-	MaxPrint  = 16 << 10 // bytes of a page's text that its fingerprint is made of
-	minCopied = 200      // a text of fewer bytes is a heading or a notice, not a copy
+	maxDated       = 32 << 10
+	MaxFingerprint = 16 << 10 // bytes of a page's text that its fingerprint is made of
+	minCopied      = 200      // a text of fewer bytes is a heading or a notice, not a copy
 )
 
 // place returns the most certain place that the page declares. It returns nil when the page
@@ -86,8 +86,8 @@ func (s *Source) judge(rec *store.Record, spoken string) (err error) {
 	}
 	rec.Period = speaksOf(rec, spoken)
 	if len(rec.Text) >= minCopied {
-		p := duplicates.NewPrint(duplicates.Text{Text: Printed(rec.Text)})
-		rec.Copies = store.Fingerprint(duplicates.PrintVersion, p.Bits, p.Content)
+		p := duplicates.NewFingerprint(duplicates.Text{Text: Fingerprinted(rec.Text)})
+		rec.Copies = store.Fingerprint(duplicates.FingerprintVersion, p.Bits, p.Content)
 	}
 	return nil
 }
@@ -107,8 +107,8 @@ func speaksOf(rec *store.Record, spoken string) []store.Interval {
 	return out
 }
 
-// Printed returns the part of a page's text that its fingerprint is made of.
-func Printed(text string) string { return head(text, MaxPrint) }
+// Fingerprinted returns the part of a page's text that its fingerprint is made of.
+func Fingerprinted(text string) string { return head(text, MaxFingerprint) }
 
 // head returns the first most bytes of text, without a character that this would cut in two.
 func head(text string, most int) string {

@@ -131,8 +131,8 @@ type Status struct {
 	Media      int64 `json:"media_files,omitempty"`
 	MediaBytes int64 `json:"media_bytes,omitempty"`
 	// records and posts in this peer's index that can be compared with copies
-	Prints int64 `json:"prints"`
-	Idle   bool  `json:"idle"`
+	Fingerprints int64 `json:"fingerprints"`
+	Idle         bool  `json:"idle"`
 	// Trash counts copies of slices that were dropped and are kept a while (run --undelete).
 	Trash Trash `json:"trash"`
 	// Clock lists peers whose rows have a fetch time more than five minutes in the future. Such

@@ -349,7 +349,7 @@ func (e *Elections) confirm(now time.Time, gone map[string]bool, founderGone boo
 		}))
 	})
 	if confirmed > 0 {
-		e.o.Counts.WordsConfirmed.Add(int64(confirmed))
+		e.o.Counts.ReportsConfirmed.Add(int64(confirmed))
 		e.o.Logger.Warn("who kept slices is gone; the word of a majority of those who say that they keep them is taken",
 			"slices", confirmed)
 	}

@@ -64,7 +64,7 @@ type Rest interface {
 
 // Counts are the counters that the metrics show for replicas, since the start.
 type Counts struct {
-	RefusedRows, RowsLeft                          atomic.Int64 // messages; rows
-	TrashFull, Repaired                            atomic.Int64 // slices; buckets
-	WordsUnheard, WordsConfirmed, ReplicaSetsAside atomic.Int64 // reports; slices; rows
+	RefusedRows, RowsLeft                              atomic.Int64 // messages; rows
+	TrashFull, Repaired                                atomic.Int64 // slices; buckets
+	ReportsIgnored, ReportsConfirmed, ReplicaSetsAside atomic.Int64 // reports; slices; rows
 }

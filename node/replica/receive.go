@@ -228,7 +228,7 @@ func (r *Receiver) ServeReplicaSets(from string, m *wire.Configs) (*wire.Configs
 	if len(m.Decided) > 0 {
 		words := message.SetsOf(m.Decided)
 		if !r.o.Placement.Alive(from) {
-			r.o.Counts.WordsUnheard.Add(int64(len(words)))
+			r.o.Counts.ReportsIgnored.Add(int64(len(words)))
 			return nil, call.Busy("not a member in this peer's view yet", time.Second)
 		}
 		if err := r.agreement.Hear(from, words); err != nil {

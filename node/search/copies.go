@@ -36,7 +36,7 @@ const (
 // fingerprintOf returns the fingerprint by which r meets its copies, with all its words and without
 // an ID. When r cannot have copies, why gives the reason. The result depends on the record alone. A
 // change of these rules needs a new FingerprintVersion.
-func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
+func fingerprintOf(r *store.Record) (p duplicates.Fingerprint, why string) {
 	text := r.Text
 	switch {
 	case r.Deleted:
@@ -49,9 +49,9 @@ func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
 	case r.Copies == "":
 		return p, "it has no text of its own that is long enough"
 	default:
-		text = web.Printed(text)
+		text = web.Fingerprinted(text)
 	}
-	p = duplicates.NewPrint(duplicates.Text{Text: text, Time: math.MaxInt64})
+	p = duplicates.NewFingerprint(duplicates.Text{Text: text, Time: math.MaxInt64})
 	if p.Features == 0 {
 		return p, "it has no text of its own"
 	}
@@ -62,7 +62,7 @@ func fingerprintOf(r *store.Record) (p duplicates.Print, why string) {
 }
 
 // FingerprintVersion is the version of the results of fingerprintOf and IndexFingerprint.
-const FingerprintVersion = duplicates.PrintVersion<<8 | 1
+const FingerprintVersion = duplicates.FingerprintVersion<<8 | 1
 
 // IndexFingerprint returns r's fingerprint in the form that the index stores.
 func IndexFingerprint(r *store.Record) (out index.Fingerprint) {
@@ -150,10 +150,10 @@ func (en *Engine) textOf(k partition.Key, post string) (store.Record, partition.
 // equal texts, only the first carries its words; the others have the same ones.
 func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []partition.Slice,
 	a *wire.CopiesAnswer) error {
-	asked := make([]duplicates.Print, len(prints))
+	asked := make([]duplicates.Fingerprint, len(prints))
 	var at []index.Meeting
 	for i, b := range prints {
-		p, err := duplicates.DecodePrint(b)
+		p, err := duplicates.DecodeFingerprint(b)
 		if err != nil {
 			return call.Malformed(err)
 		}
@@ -191,7 +191,7 @@ func (en *Engine) serveMeeting(ctx context.Context, prints [][]byte, held []part
 }
 
 // bucketsOf returns the buckets in which copies of p can be.
-func bucketsOf(p duplicates.Print) (out []index.Meeting) {
+func bucketsOf(p duplicates.Fingerprint) (out []index.Meeting) {
 	near := func(bits uint64) bool { return duplicates.Distance(bits, p.Bits) <= duplicates.DefaultDistance }
 	for _, b := range (duplicates.Options{}).Buckets(nil, p) {
 		m := index.Meeting{Bucket: uint64(b)}
@@ -204,7 +204,7 @@ func bucketsOf(p duplicates.Print) (out []index.Meeting) {
 }
 
 // meetsOne reports whether p is a copy of at least one of asked.
-func meetsOne(asked []duplicates.Print, p duplicates.Print) bool {
+func meetsOne(asked []duplicates.Fingerprint, p duplicates.Fingerprint) bool {
 	for i := range asked {
 		if _, ok := (duplicates.Options{}).Meets(asked[i], p); ok {
 			return true

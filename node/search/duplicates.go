@@ -29,7 +29,7 @@ func (en *Engine) newHunt(until time.Time) *hunt { return &hunt{fanout: en.newFa
 type found struct {
 	*wire.Copy
 	key         partition.Key
-	fingerprint duplicates.Print
+	fingerprint duplicates.Fingerprint
 }
 
 // textName returns the unique name of a text. It also orders texts of the same time.
@@ -93,7 +93,7 @@ func (h *hunt) take(q question, a *wire.CopiesAnswer) error {
 			return errors.New("its copy belongs to a slice that it does not answer for")
 		}
 		if len(c.Print) > 0 {
-			if f.fingerprint, err = duplicates.DecodePrint(c.Print); err != nil {
+			if f.fingerprint, err = duplicates.DecodeFingerprint(c.Print); err != nil {
 				return fmt.Errorf("its copy: %w", err)
 			}
 			f.fingerprint.ID = textName(f.key, c.Post)
@@ -130,7 +130,7 @@ func (en *Engine) Copies(ctx context.Context, k partition.Key, post string) (api
 		return out, err
 	}
 	if out.Why = clipped(one.Why, wire.MaxText); len(one.Print) > 0 {
-		c := duplicates.NewCircle(duplicates.Options{}, one.fingerprint)
+		c := duplicates.NewCollector(duplicates.Options{}, one.fingerprint)
 		by := map[string]found{one.fingerprint.ID: one}
 		h.around(ctx, c, by)
 		out.Group, out.Members = groupOf(c.Groups(), one.fingerprint.ID, by)
@@ -160,7 +160,7 @@ func (h *hunt) named(ctx context.Context, k partition.Key, post string) (found, 
 
 // around asks for the copies of c's texts until there are no more. It puts each text into by, under
 // its name.
-func (h *hunt) around(ctx context.Context, c *duplicates.Circle, by map[string]found) {
+func (h *hunt) around(ctx context.Context, c *duplicates.Collector, by map[string]found) {
 	for next := c.Next(maxHunted); len(next) > 0; next = c.Next(maxHunted) {
 		w := &wire.Copies{}
 		for _, p := range next {

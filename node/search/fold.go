@@ -111,21 +111,21 @@ func fold(hits []api.Hit, offset, limit int) (out []api.Hit, next int) {
 // head is a hit that others may be copies of. out is its place in the answer, or -1 when it is on
 // an earlier page.
 type head struct {
-	fingerprint duplicates.Print
+	fingerprint duplicates.Fingerprint
 	out         int
 }
 
-func decodeFingerprint(h api.Hit, i int) (duplicates.Print, bool) {
+func decodeFingerprint(h api.Hit, i int) (duplicates.Fingerprint, bool) {
 	if len(h.Print) == 0 || i >= maxFolded {
-		return duplicates.Print{}, false
+		return duplicates.Fingerprint{}, false
 	}
-	p, err := duplicates.DecodePrint(h.Print) // a fingerprint of another version matches nothing
+	p, err := duplicates.DecodeFingerprint(h.Print) // a fingerprint of another version matches nothing
 	return p, err == nil
 }
 
 // sameAs returns the first of heads that p is a copy of, or -1. Of long texts only the first words
 // are available, so the SimHash bits of all words must be near too.
-func sameAs(heads []head, p duplicates.Print) (int, duplicates.Match) {
+func sameAs(heads []head, p duplicates.Fingerprint) (int, duplicates.Match) {
 	for i := range heads {
 		h := &heads[i].fingerprint
 		m, ok := duplicates.Options{}.Compare(*h, p)

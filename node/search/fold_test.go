@@ -15,7 +15,7 @@ import (
 
 // fingerprinted returns a hit with the fingerprint of a text, as a peer sends it.
 func fingerprinted(n int, text string) api.Hit {
-	p := duplicates.NewPrint(duplicates.Text{Text: text})
+	p := duplicates.NewFingerprint(duplicates.Text{Text: text})
 	p.Units = p.Units[:min(len(p.Units), fingerprintUnits)]
 	return api.Hit{Key: partition.Key(fmt.Sprintf("web:http://h%d/", n)), Score: float64(100 - n), Print: p.Append(nil)}
 }

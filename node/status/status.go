@@ -114,7 +114,7 @@ func (b *Board) Status() api.Status {
 		x.verdicts, x.languages = b.verdicts.counts(b.Index, b.Logger, owned, now)
 		return x
 	})
-	s.Prints, s.DiskBytes, s.Verdicts, s.Languages = slow.fingerprints, slow.disk, slow.verdicts, slow.languages
+	s.Fingerprints, s.DiskBytes, s.Verdicts, s.Languages = slow.fingerprints, slow.disk, slow.verdicts, slow.languages
 	s.Clock, s.Trash = b.Clock.status(now), b.trash()
 	s.Quarantined, s.Memory = st.Quarantined, api.Memory{Limit: c.Memory.Limit, Held: c.Memory.Held,
 		Most: c.Memory.Most}

@@ -32,8 +32,8 @@ func (w *Story) Full(p *Person) string {
 
 // Count returns the number of shown posts of p, and the creation time of the last one.
 func (w *Story) Count(p *Person) (n int, last time.Time) {
-	if p.countedAt != w.Told+1 {
-		p.count, p.countedAt = 0, w.Told+1
+	if p.countedAt != w.Changes+1 {
+		p.count, p.countedAt = 0, w.Changes+1
 		for _, q := range p.Posts {
 			if q.Shown() {
 				p.count++

@@ -62,14 +62,14 @@ type Story struct {
 	sync.Mutex
 	O Options
 
-	People []*Person
-	Local  []*Person // the People of this server
-	ByID   map[string]*Person
-	ByName map[string]*Person // by User, or user@host if remote; lower case
-	Posts  map[string]*Post   // with deleted ones
-	Public []*Post            // in order of Serial, like all lists of posts
-	Tags   map[string][]*Post
-	Told   uint64 // counts the changes of what is shown
+	People  []*Person
+	Local   []*Person // the People of this server
+	ByID    map[string]*Person
+	ByName  map[string]*Person // by User, or user@host if remote; lower case
+	Posts   map[string]*Post   // with deleted ones
+	Public  []*Post            // in order of Serial, like all lists of posts
+	Tags    map[string][]*Post
+	Changes uint64 // counts the changes of what is shown
 
 	now    time.Time // all events up to this time have happened
 	recent []*Post   // public posts to answer and boost
@@ -103,7 +103,7 @@ type Person struct {
 
 	rate      float64 // posts per day
 	rng       *rand.Rand
-	countedAt uint64 // Story.Told+1 at the time of count and last
+	countedAt uint64 // Story.Changes+1 at the time of count and last
 	count     int    // shown posts
 	last      time.Time
 }
@@ -414,10 +414,10 @@ func (w *Story) publish(p *Post) {
 	p.Serial = w.serial
 	p.ID = w.O.PostID(p)
 	p.First, w.Posts[p.ID] = p.ID, p
-	w.Told++
+	w.Changes++
 	if late := w.O.Late(p); late > 0 {
 		p.Late = true
-		w.plan(p.Created.Add(late), event{do: func(time.Time, event) { p.Late, w.Told = false, w.Told+1 }, of: p})
+		w.plan(p.Created.Add(late), event{do: func(time.Time, event) { p.Late, w.Changes = false, w.Changes+1 }, of: p})
 	}
 	p.By.Posts = insert(p.By.Posts, p)
 	w.O.Heard(Happening{p.Created, Made, p.By, p, Follow{}})
@@ -445,13 +445,13 @@ func (w *Story) edit(p *Post, at time.Time, text string) {
 		p.Edited = at
 		w.O.Edited(p)
 		w.O.Heard(Happening{at, Changed, p.By, p, Follow{}})
-		w.Told++
+		w.Changes++
 	}
 }
 
 func (w *Story) remove(p *Post) {
 	if !p.Deleted {
-		p.Deleted, w.Told = true, w.Told+1
+		p.Deleted, w.Changes = true, w.Changes+1
 		w.O.Heard(Happening{w.now, Gone, p.By, p, Follow{}})
 	}
 }
@@ -486,7 +486,7 @@ func (w *Story) planFates() {
 
 // suspend removes a person's edges, as Mastodon does, and hides the posts.
 func (w *Story) suspend(p *Person) {
-	p.Suspended, w.Told = true, w.Told+1
+	p.Suspended, w.Changes = true, w.Changes+1
 	w.O.Heard(Happening{w.now, Gone, p, nil, Follow{}})
 	for _, f := range slices.Clone(p.Following) {
 		w.unfollows(p, f.Who)

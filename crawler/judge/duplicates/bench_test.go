@@ -79,7 +79,7 @@ func BenchmarkPrintPage(b *testing.B) {
 	b.SetBytes(int64(len(text.Text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		NewPrint(text)
+		NewFingerprint(text)
 	}
 }
 

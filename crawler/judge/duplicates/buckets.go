@@ -34,7 +34,7 @@ func (b Bucket) Slot() uint64 { return mix(uint64(b) + 0x9e3779b97f4a7c15) }
 // Buckets appends the buckets of p to dst. Two texts that Compare calls copies share at least one:
 // always when they are near, otherwise with the probability of Bands. A text that is only marks has
 // no bucket. A text too short to be compared word by word has one.
-func (o Options) Buckets(dst []Bucket, p Print) []Bucket {
+func (o Options) Buckets(dst []Bucket, p Fingerprint) []Bucket {
 	o = o.withDefaults()
 	if p.Features == 0 {
 		return dst
@@ -94,7 +94,7 @@ func band(features []uint32, i int) uint64 {
 	return value
 }
 
-// rowFactors never change, because they are part of PrintVersion.
+// rowFactors never change, because they are part of FingerprintVersion.
 var rowFactors = [bandRows]uint64{0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xd6e8feb86659fd93, 0xa0761d6478bd642f}
 
 // mix is the finalizer of splitmix64.

@@ -73,10 +73,10 @@ type Match struct {
 }
 
 // Compare reports whether a and b are copies, and how. It is symmetric and depends only on the two.
-func (o Options) Compare(a, b Print) (Match, bool) { return o.withDefaults().compare(&a, &b) }
+func (o Options) Compare(a, b Fingerprint) (Match, bool) { return o.withDefaults().compare(&a, &b) }
 
 // compare is Compare with the defaults of o already set.
-func (o Options) compare(a, b *Print) (Match, bool) {
+func (o Options) compare(a, b *Fingerprint) (Match, bool) {
 	if a.Features == 0 || b.Features == 0 {
 		return Match{}, false // only marks: there is no message
 	}
@@ -105,7 +105,7 @@ func sameWords(a, b []Unit) bool {
 }
 
 // verify compares the words of two texts that are not the same.
-func (o Options) verify(a, b *Print, bits int) (Match, bool) {
+func (o Options) verify(a, b *Fingerprint, bits int) (Match, bool) {
 	near := bits <= o.Distance
 	allowed := budget(min(weight(a.Units), weight(b.Units)))
 	if !near && abs(weight(a.Units)-weight(b.Units)) > max(allowed, maxComment) {

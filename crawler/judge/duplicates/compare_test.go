@@ -42,7 +42,7 @@ func TestCompare(t *testing.T) {
 		{"unlike", base, "um texto que fala de outra coisa e só por acaso tem palavras em comum", "", 0},
 		{"seven words", "hoje há mais sol em toda faro", "hoje há mais chuva em toda faro", "", 0},
 	} {
-		a, b := NewPrint(Text{ID: "a", Text: c.a}), NewPrint(Text{ID: "b", Text: c.b})
+		a, b := NewFingerprint(Text{ID: "a", Text: c.a}), NewFingerprint(Text{ID: "b", Text: c.b})
 		m, ok := (Options{}).Compare(a, b)
 		if ok != (c.want != "") || ok && (m.Reason != c.want || m.Distance != c.distance) {
 			t.Errorf("%s: %v %+v, want %q %d (bits %d)", c.name, ok, m, c.want, c.distance, Distance(a.Bits, b.Bits))
@@ -81,25 +81,25 @@ func TestCrowdedBucket(t *testing.T) {
 }
 
 func TestDecodePrint(t *testing.T) {
-	good := NewPrint(Text{ID: "id", Time: -5, Text: "um texto qualquer com 3 palavras"}).Append(nil)
+	good := NewFingerprint(Text{ID: "id", Time: -5, Text: "um texto qualquer com 3 palavras"}).Append(nil)
 	for n := range good {
-		if _, err := DecodePrint(good[:n]); err == nil {
+		if _, err := DecodeFingerprint(good[:n]); err == nil {
 			t.Errorf("%d bytes of %d are accepted", n, len(good))
 		}
 	}
-	if _, err := DecodePrint(append(good, 0)); err == nil {
+	if _, err := DecodeFingerprint(append(good, 0)); err == nil {
 		t.Error("a trailing byte is accepted")
 	}
 	good[0]++
-	if _, err := DecodePrint(good); err == nil {
+	if _, err := DecodeFingerprint(good); err == nil {
 		t.Error("another version is accepted")
 	}
 }
 
 func FuzzDecodePrint(f *testing.F) {
-	f.Add(NewPrint(Text{ID: "id", Text: "um texto qualquer"}).Append(nil))
+	f.Add(NewFingerprint(Text{ID: "id", Text: "um texto qualquer"}).Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := DecodePrint(b); err == nil {
+		if p, err := DecodeFingerprint(b); err == nil {
 			(Options{}).Compare(p, p)
 			(Options{}).Buckets(nil, p)
 		}

@@ -38,7 +38,7 @@
 //
 // Buckets returns the buckets in which a text can meet its copies. A peer that has a part of all
 // texts stores each text's buckets with it. With them it finds its texts that meet another peer's
-// text (Meets). A Circle queries all these peers, step by step, for the texts that copies connect
+// text (Meets). A Collector queries all these peers, step by step, for the texts that copies connect
 // with one text. Its groups are those that one peer with all texts would find. The peers of this
 // program do this (node/search).
 //
@@ -46,8 +46,8 @@
 // a new text with the texts of the bucket (Match, or Pairs for many) and keeps the pairs. The pairs
 // of all owners together give the same groups.
 //
-// A bucket needs only the Print of a text, so no text leaves the peer that crawled it. CityHash is
+// A bucket needs only the Fingerprint of a text, so no text leaves the peer that crawled it. CityHash is
 // not cryptographic: an attacker can make two texts collide.
 //
-// Everything here is pure. Except for Grouper and Circle, it is safe for concurrent use.
+// Everything here is pure. Except for Grouper and Collector, it is safe for concurrent use.
 package duplicates

@@ -134,25 +134,25 @@ func (s sets) find(i int32) int32 {
 	return i
 }
 
-// Grouper collects texts and groups them. It keeps a Print of each, about 200 bytes for a tweet,
+// Grouper collects texts and groups them. It keeps a Fingerprint of each, about 200 bytes for a tweet,
 // and not the texts. It is not safe for concurrent use.
 type Grouper struct {
-	opts    Options
-	printer printer
-	prints  []Print
+	opts         Options
+	printer      printer
+	fingerprints []Fingerprint
 }
 
 // NewGrouper returns an empty Grouper.
 func NewGrouper(opts Options) *Grouper { return &Grouper{opts: opts.withDefaults()} }
 
 // Add adds a text.
-func (g *Grouper) Add(t Text) { g.prints = append(g.prints, g.printer.print(t)) }
+func (g *Grouper) Add(t Text) { g.fingerprints = append(g.fingerprints, g.printer.print(t)) }
 
 // Groups returns the groups of all texts added so far, in the order of their representatives. It
 // does not depend on the order in which they were added.
 func (g *Grouper) Groups() []Group {
-	links := g.opts.links(g.prints, nil)
-	return join(len(g.prints), links, func(i int32) Ref { return g.prints[i].Ref() })
+	links := g.opts.links(g.fingerprints, nil)
+	return join(len(g.fingerprints), links, func(i int32) Ref { return g.fingerprints[i].Ref() })
 }
 
 // batch is the number of texts that a worker of GroupAll handles at a time.
@@ -168,12 +168,12 @@ func GroupAll(texts iter.Seq[Text], opts Options) []Group {
 		wg.Go(func() {
 			var p printer
 			for some := range work {
-				prints := make([]Print, 0, len(some))
+				fingerprints := make([]Fingerprint, 0, len(some))
 				for _, t := range some {
-					prints = append(prints, p.print(t))
+					fingerprints = append(fingerprints, p.print(t))
 				}
 				mu.Lock()
-				g.prints = append(g.prints, prints...)
+				g.fingerprints = append(g.fingerprints, fingerprints...)
 				mu.Unlock()
 			}
 		})

@@ -129,7 +129,7 @@ func joinPairs(pairs []Pair) []Group {
 	return join(len(refs), links, func(i int32) Ref { return refs[i] })
 }
 
-// Five owners of buckets, each with the prints of its own buckets only, find the groups that one
+// Five owners of buckets, each with the fingerprints of its own buckets only, find the groups that one
 // owner of all finds. So do owners that receive the texts one by one in any order.
 func TestOwnersFindTheSameGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -167,26 +167,26 @@ func byShards(opts Options, texts []Text, n int) []Pair {
 	var pairs []Pair
 	for shard := range n {
 		owns := func(b Bucket) bool { return int(b.Slot()%uint64(n)) == shard }
-		var prints []Print
+		var fingerprints []Fingerprint
 		for _, text := range texts {
-			p, err := DecodePrint(NewPrint(text).Append(nil)) // as sent
+			p, err := DecodeFingerprint(NewFingerprint(text).Append(nil)) // as sent
 			if err != nil {
 				panic(err)
 			}
 			if slices.ContainsFunc(opts.Buckets(nil, p), owns) {
-				prints = append(prints, p)
+				fingerprints = append(fingerprints, p)
 			}
 		}
-		pairs = append(pairs, opts.Pairs(prints, owns)...)
+		pairs = append(pairs, opts.Pairs(fingerprints, owns)...)
 	}
 	return pairs
 }
 
 func byStream(opts Options, texts []Text) []Pair {
 	var pairs []Pair
-	held := make(map[Bucket][]Print)
+	held := make(map[Bucket][]Fingerprint)
 	for _, text := range texts {
-		p := NewPrint(text)
+		p := NewFingerprint(text)
 		for _, b := range opts.Buckets(nil, p) {
 			found := opts.Match(nil, b, p, held[b])
 			pairs = append(pairs, found...)

@@ -20,9 +20,9 @@ const (
 // crowded bucket is divided again by blocks of its other bits, up to maxDepth times. So common skew
 // costs a factor, not a square. Equal fingerprints all pair with each other: pass distinct ones. k
 // is 0 to 63.
-func Near(prints []uint64, k int, yield func(i, j int)) {
-	n := nearer{prints: prints, k: k, yield: yield}
-	ids := make([]int32, len(prints))
+func Near(fingerprints []uint64, k int, yield func(i, j int)) {
+	n := nearer{fingerprints: fingerprints, k: k, yield: yield}
+	ids := make([]int32, len(fingerprints))
 	for i := range ids {
 		ids[i] = int32(i)
 	}
@@ -31,9 +31,9 @@ func Near(prints []uint64, k int, yield func(i, j int)) {
 
 // nearer is one call of Near.
 type nearer struct {
-	prints []uint64
-	k      int
-	yield  func(i, j int)
+	fingerprints []uint64
+	k            int
+	yield        func(i, j int)
 }
 
 // met is a block that was used to divide on the way down. A pair is reported only where no block
@@ -74,10 +74,10 @@ func (n *nearer) split(ids []int32, free []span, path []met) {
 	for at, b := range blocks {
 		here := append(path[:len(path):len(path)], met{blocks, at})
 		sorted := slices.Clone(ids)
-		slices.SortFunc(sorted, func(i, j int32) int { return b.compare(n.prints[i], n.prints[j]) })
+		slices.SortFunc(sorted, func(i, j int32) int { return b.compare(n.fingerprints[i], n.fingerprints[j]) })
 		for from := 0; from < len(sorted); {
 			to := from + 1
-			for to < len(sorted) && b.equal(n.prints[sorted[from]], n.prints[sorted[to]]) {
+			for to < len(sorted) && b.equal(n.fingerprints[sorted[from]], n.fingerprints[sorted[to]]) {
 				to++
 			}
 			n.bucket(sorted[from:to], others(blocks, at), here)
@@ -91,7 +91,7 @@ func (n *nearer) split(ids []int32, free []span, path []met) {
 func (n *nearer) varying(ids []int32, free []span) []span {
 	mask := uint64(0)
 	for _, i := range ids {
-		mask |= n.prints[i] ^ n.prints[ids[0]]
+		mask |= n.fingerprints[i] ^ n.fingerprints[ids[0]]
 	}
 	var out []span
 	for _, s := range free {
@@ -117,9 +117,9 @@ func (n *nearer) bucket(ids []int32, free []span, path []met) {
 		}
 	}
 	for x, i := range ids {
-		f := n.prints[i]
+		f := n.fingerprints[i]
 		for _, j := range ids[x+1:] {
-			g := n.prints[j]
+			g := n.fingerprints[j]
 			if Distance(f, g) <= n.k && first(path, f, g) {
 				n.yield(int(min(i, j)), int(max(i, j)))
 			}

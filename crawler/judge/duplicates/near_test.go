@@ -14,18 +14,18 @@ import (
 
 type position struct{ i, j int }
 
-func byIndex(prints []uint64, k int) []position {
+func byIndex(fingerprints []uint64, k int) []position {
 	var out []position
-	Near(prints, k, func(i, j int) { out = append(out, position{i, j}) })
+	Near(fingerprints, k, func(i, j int) { out = append(out, position{i, j}) })
 	sortPositions(out)
 	return out
 }
 
-func byForce(prints []uint64, k int) []position {
+func byForce(fingerprints []uint64, k int) []position {
 	var out []position
-	for i, f := range prints {
-		for j := i + 1; j < len(prints); j++ {
-			if Distance(f, prints[j]) <= k {
+	for i, f := range fingerprints {
+		for j := i + 1; j < len(fingerprints); j++ {
+			if Distance(f, fingerprints[j]) <= k {
 				out = append(out, position{i, j})
 			}
 		}
@@ -57,16 +57,16 @@ func flip(rng *rand.Rand, f uint64, n int) uint64 {
 func TestNearIsExact(t *testing.T) {
 	const n = 100_000
 	rng := newRand(3)
-	prints := make([]uint64, 0, n+2)
-	for len(prints) < n {
+	fingerprints := make([]uint64, 0, n+2)
+	for len(fingerprints) < n {
 		f := rng.Uint64()
-		prints = append(prints, f)
-		if len(prints)%10 == 0 {
-			prints = append(prints, flip(rng, f, rng.IntN(6)), flip(rng, f, rng.IntN(6)))
+		fingerprints = append(fingerprints, f)
+		if len(fingerprints)%10 == 0 {
+			fingerprints = append(fingerprints, flip(rng, f, rng.IntN(6)), flip(rng, f, rng.IntN(6)))
 		}
 	}
-	prints = prints[:n]
-	rng.Shuffle(n, func(i, j int) { prints[i], prints[j] = prints[j], prints[i] })
+	fingerprints = fingerprints[:n]
+	rng.Shuffle(n, func(i, j int) { fingerprints[i], fingerprints[j] = fingerprints[j], fingerprints[i] })
 	step := 10
 	if os.Getenv("ECHO_EXHAUSTIVE") != "" {
 		step = 1
@@ -74,18 +74,18 @@ func TestNearIsExact(t *testing.T) {
 	if racetest.Small(t) {
 		step = 500
 	}
-	found := byIndex(prints, 3)
+	found := byIndex(fingerprints, 3)
 	got := make(map[position]bool)
 	for _, p := range found {
-		if got[p] || Distance(prints[p.i], prints[p.j]) > 3 {
+		if got[p] || Distance(fingerprints[p.i], fingerprints[p.j]) > 3 {
 			t.Fatalf("%v is an extra", p)
 		}
 		got[p] = true
 	}
 	misses, checked := 0, 0
 	for i := 0; i < n; i += step {
-		for j, g := range prints {
-			if Distance(prints[i], g) <= 3 && i != j {
+		for j, g := range fingerprints {
+			if Distance(fingerprints[i], g) <= 3 && i != j {
 				checked++
 				if !got[position{min(i, j), max(i, j)}] {
 					misses++
@@ -104,11 +104,11 @@ func TestNearCrowded(t *testing.T) {
 	for _, k := range []int{0, 1, 3, 7, 10} {
 		t.Run(fmt.Sprint(k), func(t *testing.T) {
 			rng := newRand(4)
-			var prints []uint64
+			var fingerprints []uint64
 			for range 4000 / (k + 2) * 2 { // 56 bits are equal, so every bucket is crowded
-				prints = append(prints, 0xdeadbeef00000000|uint64(rng.IntN(1<<24))<<3)
+				fingerprints = append(fingerprints, 0xdeadbeef00000000|uint64(rng.IntN(1<<24))<<3)
 			}
-			if got, want := byIndex(prints, k), byForce(prints, k); !slices.Equal(got, want) {
+			if got, want := byIndex(fingerprints, k), byForce(fingerprints, k); !slices.Equal(got, want) {
 				t.Fatalf("index found %d pairs, brute force %d", len(got), len(want))
 			}
 		})
@@ -120,11 +120,11 @@ func TestNearProperty(t *testing.T) {
 		k := rapid.IntRange(0, 12).Draw(t, "k")
 		seeds := rapid.SliceOfN(rapid.Uint64(), 0, 20).Draw(t, "seeds")
 		rng := newRand(rapid.Uint64().Draw(t, "seed"))
-		var prints []uint64
+		var fingerprints []uint64
 		for _, f := range seeds {
-			prints = append(prints, f, flip(rng, f, rng.IntN(15)))
+			fingerprints = append(fingerprints, f, flip(rng, f, rng.IntN(15)))
 		}
-		if got, want := byIndex(prints, k), byForce(prints, k); !slices.Equal(got, want) {
+		if got, want := byIndex(fingerprints, k), byForce(fingerprints, k); !slices.Equal(got, want) {
 			t.Fatalf("index %v, brute force %v", got, want)
 		}
 	})

@@ -28,13 +28,13 @@ type Pair struct {
 }
 
 // Ref returns p's place in the order.
-func (p Print) Ref() Ref { return Ref{p.Time, p.ID} }
+func (p Fingerprint) Ref() Ref { return Ref{p.Time, p.ID} }
 
 // Match compares p with the texts of bucket b and appends the pairs to dst. A block of the
 // fingerprint pairs only texts whose whole fingerprints are near. Other texts meet in it by chance,
-// and a peer with all texts would not compare them. A bucket needs to hold only one Print of each
+// and a peer with all texts would not compare them. A bucket needs to hold only one Fingerprint of each
 // set of Same texts. Drop p when one of its pairs says Same and p is not the earlier of the two.
-func (o Options) Match(dst []Pair, b Bucket, p Print, held []Print) []Pair {
+func (o Options) Match(dst []Pair, b Bucket, p Fingerprint, held []Fingerprint) []Pair {
 	o = o.withDefaults()
 	for i := range held {
 		m, ok := o.compare(&p, &held[i])
@@ -52,15 +52,15 @@ func newPair(a, b Ref, m Match) Pair {
 	return Pair{a, b, m}
 }
 
-// Pairs returns the pairs of prints that meet in a bucket which owns accepts (nil: all), each at
+// Pairs returns the pairs of fingerprints that meet in a bucket which owns accepts (nil: all), each at
 // most once. Of Same texts it returns only the pairs with the earliest one, and only the earliest
-// is compared with others. Several owners, each with all prints of its buckets, together find the
-// pairs that one owner of all buckets finds. Pairs sorts prints in place.
-func (o Options) Pairs(prints []Print, owns func(Bucket) bool) []Pair {
-	found := o.withDefaults().links(prints, owns)
+// is compared with others. Several owners, each with all fingerprints of its buckets, together find the
+// pairs that one owner of all buckets finds. Pairs sorts fingerprints in place.
+func (o Options) Pairs(fingerprints []Fingerprint, owns func(Bucket) bool) []Pair {
+	found := o.withDefaults().links(fingerprints, owns)
 	out := make([]Pair, 0, len(found))
 	for _, l := range found {
-		out = append(out, Pair{prints[l.a].Ref(), prints[l.b].Ref(), l.Match})
+		out = append(out, Pair{fingerprints[l.a].Ref(), fingerprints[l.b].Ref(), l.Match})
 	}
 	return out
 }
@@ -71,22 +71,22 @@ type link struct {
 	Match
 }
 
-// finder finds the links among prints, which must be in order.
+// finder finds the links among fingerprints, which must be in order.
 type finder struct {
 	Options
-	prints []Print
-	owns   func(Bucket) bool
-	heads  []int32 // the earliest of each set of Same texts, in order
-	links  []link
+	fingerprints []Fingerprint
+	owns         func(Bucket) bool
+	heads        []int32 // the earliest of each set of Same texts, in order
+	links        []link
 }
 
-// links sorts prints in place and returns the links among them, in order and each once. owns limits
+// links sorts fingerprints in place and returns the links among them, in order and each once. owns limits
 // the buckets; nil means all.
-func (o Options) links(prints []Print, owns func(Bucket) bool) []link {
-	slices.SortFunc(prints, func(p, q Print) int {
+func (o Options) links(fingerprints []Fingerprint, owns func(Bucket) bool) []link {
+	slices.SortFunc(fingerprints, func(p, q Fingerprint) int {
 		return cmp.Or(p.Ref().compare(q.Ref()), cmp.Compare(p.Content, q.Content), cmp.Compare(p.Bits, q.Bits))
 	})
-	f := finder{Options: o, prints: prints, owns: owns}
+	f := finder{Options: o, fingerprints: fingerprints, owns: owns}
 	f.foldSame()
 	f.nearBits()
 	if !o.Paper {
@@ -98,7 +98,7 @@ func (o Options) links(prints []Print, owns func(Bucket) bool) []link {
 
 // compare links the texts at a and b if they are copies.
 func (f *finder) compare(a, b int32) {
-	if m, ok := f.Options.compare(&f.prints[a], &f.prints[b]); ok {
+	if m, ok := f.Options.compare(&f.fingerprints[a], &f.fingerprints[b]); ok {
 		f.links = append(f.links, link{min(a, b), max(a, b), m})
 	}
 }
@@ -127,18 +127,18 @@ func runs(entries []keyed, yield func(key uint64, run []keyed)) {
 // foldSame links every text to the earliest Same one, by hash, in linear time. A hundred thousand
 // equal texts cost a hundred thousand comparisons.
 func (f *finder) foldSame() {
-	entries := make([]keyed, 0, len(f.prints))
+	entries := make([]keyed, 0, len(f.fingerprints))
 	var buf []byte
 	var key uint64
-	for i := range f.prints {
-		p := &f.prints[i]
+	for i := range f.fingerprints {
+		p := &f.fingerprints[i]
 		if p.Features == 0 {
 			continue
 		}
 		key, buf = p.same(p.Features < f.MinTokens, buf)
 		entries = append(entries, keyed{key, int32(i)})
 	}
-	copied := make([]bool, len(f.prints))
+	copied := make([]bool, len(f.fingerprints))
 	runs(entries, func(_ uint64, run []keyed) {
 		for _, e := range run[1:] {
 			before := len(f.links)
@@ -146,8 +146,8 @@ func (f *finder) foldSame() {
 			copied[e.at] = len(f.links) > before
 		}
 	})
-	for i := range f.prints {
-		if p := &f.prints[i]; !copied[i] && p.Features >= f.MinTokens && p.Features > 0 {
+	for i := range f.fingerprints {
+		if p := &f.fingerprints[i]; !copied[i] && p.Features >= f.MinTokens && p.Features > 0 {
 			f.heads = append(f.heads, int32(i))
 		}
 	}
@@ -156,14 +156,14 @@ func (f *finder) foldSame() {
 
 // ownsSame reports whether one of the buckets of the text at a is owned here.
 func (f *finder) ownsSame(a int32) bool {
-	return f.owns == nil || slices.ContainsFunc(f.Buckets(nil, f.prints[a]), f.owns)
+	return f.owns == nil || slices.ContainsFunc(f.Buckets(nil, f.fingerprints[a]), f.owns)
 }
 
 // nearBits compares the heads whose fingerprints are near.
 func (f *finder) nearBits() {
 	entries := make([]keyed, 0, len(f.heads))
 	for _, h := range f.heads {
-		entries = append(entries, keyed{f.prints[h].Bits, h})
+		entries = append(entries, keyed{f.fingerprints[h].Bits, h})
 	}
 	var distinct []uint64
 	holders := make(map[uint64][]keyed) // of fingerprints with more than one text
@@ -212,7 +212,7 @@ func (f *finder) bands() {
 	for i := range Bands {
 		entries = entries[:0]
 		for _, h := range f.heads {
-			features = minFeatures(features[:0], f.prints[h].Units)
+			features = minFeatures(features[:0], f.fingerprints[h].Units)
 			entries = append(entries, keyed{uint64(bucket(tableBand+i, band(features, i))), h})
 		}
 		runs(entries, func(key uint64, run []keyed) {
@@ -244,7 +244,7 @@ func (f *finder) crowd(run []keyed) {
 	sorted := slices.Clone(run)
 	for _, order := range f.orders() {
 		for i, e := range sorted {
-			sorted[i].key = order(&f.prints[e.at])
+			sorted[i].key = order(&f.fingerprints[e.at])
 		}
 		slices.SortFunc(sorted,
 			func(x, y keyed) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.at, y.at)) })
@@ -259,9 +259,9 @@ func (f *finder) crowd(run []keyed) {
 // orders returns the orders for the texts of a crowded bucket: by the first words, by the last
 // words, and by the fingerprint from its high half and from its low half. An edit leaves one of the
 // ends unchanged.
-func (f *finder) orders() []func(*Print) uint64 {
-	ends := func(at func(units []Unit, i int) Unit) func(*Print) uint64 {
-		return func(p *Print) uint64 {
+func (f *finder) orders() []func(*Fingerprint) uint64 {
+	ends := func(at func(units []Unit, i int) Unit) func(*Fingerprint) uint64 {
+		return func(p *Fingerprint) uint64 {
 			key := uint64(0)
 			for i := range 8 {
 				key <<= 8
@@ -272,11 +272,11 @@ func (f *finder) orders() []func(*Print) uint64 {
 			return key
 		}
 	}
-	return []func(*Print) uint64{
+	return []func(*Fingerprint) uint64{
 		ends(func(u []Unit, i int) Unit { return u[i] }),
 		ends(func(u []Unit, i int) Unit { return u[len(u)-1-i] }),
-		func(p *Print) uint64 { return p.Bits },
-		func(p *Print) uint64 { return p.Bits<<32 | p.Bits>>32 },
+		func(p *Fingerprint) uint64 { return p.Bits },
+		func(p *Fingerprint) uint64 { return p.Bits<<32 | p.Bits>>32 },
 	}
 }
 

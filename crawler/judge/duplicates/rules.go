@@ -8,7 +8,7 @@ import (
 )
 
 // RulesVersion is the version of the table of marks. Texts stripped under different versions are
-// not compared: PrintVersion covers it.
+// not compared: FingerprintVersion covers it.
 const RulesVersion = 1
 
 // Rule is one kind of repost mark. It is used to count which marks occur.

@@ -34,7 +34,7 @@ func TestPaperExample(t *testing.T) {
 		t.Errorf("with sets %016x and %016x", a, b)
 	}
 	texts := []Text{{ID: "1", Text: "毛主席伟大，伟大，伟大"}, {ID: "2", Text: "毛主席伟大"}}
-	if m, ok := (Options{}).Compare(NewPrint(texts[0]), NewPrint(texts[1])); !ok || m.Distance != 0 ||
+	if m, ok := (Options{}).Compare(NewFingerprint(texts[0]), NewFingerprint(texts[1])); !ok || m.Distance != 0 ||
 		m.Reason != BySimhash {
 		t.Errorf("as texts: %+v %v", m, ok)
 	}
@@ -110,8 +110,8 @@ func FuzzTokens(f *testing.F) {
 				t.Fatal("empty token")
 			}
 		}
-		p := NewPrint(Text{ID: "x", Text: text})
-		q, err := DecodePrint(p.Append(nil))
+		p := NewFingerprint(Text{ID: "x", Text: text})
+		q, err := DecodeFingerprint(p.Append(nil))
 		if err != nil || !slices.Equal(p.Units, q.Units) || p.Bits != q.Bits {
 			t.Fatalf("round trip: %v", err)
 		}

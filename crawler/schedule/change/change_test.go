@@ -132,7 +132,7 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// Told is high for a site whose hints are right. It is low if the hints report every change, or
+// Reported is high for a site whose hints are right. It is low if the hints report every change, or
 // none.
 func TestTold(t *testing.T) {
 	var honest, half, liar, silent Trust
@@ -143,14 +143,14 @@ func TestTold(t *testing.T) {
 		liar.Learn(true, changed)
 		silent.Learn(false, changed)
 	}
-	if h := honest.Told(); h < 0.75 || h > 1 {
+	if h := honest.Reported(); h < 0.75 || h > 1 {
 		t.Errorf("honest: %.2f", h)
 	}
-	if h := half.Told(); h < 0.3 || h > 0.55 {
+	if h := half.Reported(); h < 0.3 || h > 0.55 {
 		t.Errorf("half: %.2f", h)
 	}
 	for name, s := range map[string]Trust{"liar": liar, "silent": silent, "unknown": {}} {
-		if h := s.Told(); h > 0.1 {
+		if h := s.Reported(); h > 0.1 {
 			t.Errorf("%s: %.2f", name, h)
 		}
 	}

@@ -78,9 +78,9 @@ func (t *Trust) Learn(hintNew, changed bool) {
 	*cell++
 }
 
-// Told returns the share of an item's changes that hints report correctly, 0 if nothing is known.
+// Reported returns the share of an item's changes that hints report correctly, 0 if nothing is known.
 // Missed changes lower it. A source that reports every item as changed also gets a low value.
-func (t Trust) Told() float64 {
+func (t Trust) Reported() float64 {
 	return float64(t.NewRight) / (float64(t.NewRight) + float64(t.OldWrong) + 2) * max(0, 1-1/t.Ratio(true))
 }
 

@@ -53,10 +53,10 @@ type API interface {
 	LookAt(ctx context.Context, post store.Record) ([]Post, error)
 	// Resume continues the reading of a list at a Checkpoint.
 	Resume(from service.Checkpoint) (Edges, error)
-	// Told converts a post that came from a stream. ok is false when the post is of another service
+	// FromStream converts a post that came from a stream. ok is false when the post is of another service
 	// or must not be stored. had is the kept record of the post, nil if there is none. later says
 	// that the event is newer than had.
-	Told(post any, had *store.Record, later bool) (p Post, ok bool)
+	FromStream(post any, had *store.Record, later bool) (p Post, ok bool)
 }
 
 // LooksAlone is the largest API.Batch at which each kept post is asked for alone.

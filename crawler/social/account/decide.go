@@ -34,6 +34,6 @@ func (st *State) ProfileDue(now time.Time, every time.Duration) bool {
 // MayBeIdle reports whether a look-up can show that an account has nothing new. For that all its
 // posts must have been read, and its claimed number of posts must be trusted.
 func (st *State) MayBeIdle(counted bool) bool {
-	return !st.Told.At.IsZero() && st.Told.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil &&
+	return !st.LookedUp.At.IsZero() && st.LookedUp.Lies == 0 && st.Mark.Walk == nil && st.Boosts.Walk == nil &&
 		counted
 }

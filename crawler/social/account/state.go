@@ -32,7 +32,7 @@ type State struct {
 	Looked   time.Time    `json:"looked,omitzero"`
 	Claimed  int64        `json:"claimed,omitempty"` // number of posts that the profile claims
 	LastPost time.Time    `json:"last_post,omitzero"`
-	Told     Told         `json:"told,omitzero"`
+	LookedUp LookedUp     `json:"told,omitzero"`
 	NoIndex  bool         `json:"noindex,omitempty"`
 	Mark     service.Mark `json:"mark,omitzero"`
 	// Names has the URI of each post of Mark.Recent, by id. The tombstone of a deleted post needs
@@ -102,9 +102,9 @@ type Outage struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Told is what a look-up said of an account before its posts were last read. While look-ups return
+// LookedUp is what a look-up said of an account before its posts were last read. While look-ups return
 // the same, nothing was posted or deleted.
-type Told struct {
+type LookedUp struct {
 	At    time.Time `json:"at,omitzero"` // time of that reading; zero = never complete
 	Posts int64     `json:"posts,omitempty"`
 	Last  time.Time `json:"last,omitzero"`

@@ -273,8 +273,8 @@ func (v *API) found(ctx context.Context, uri string) (out []account.Post, err er
 	return out, err
 }
 
-// Told implements account.API.
-func (v *API) Told(post any, _ *store.Record, later bool) (account.Post, bool) {
+// FromStream implements account.API.
+func (v *API) FromStream(post any, _ *store.Record, later bool) (account.Post, bool) {
 	p, ok := post.(client.Post)
 	if !ok || !later {
 		return account.Post{}, false

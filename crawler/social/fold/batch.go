@@ -30,10 +30,10 @@ type Batch struct {
 	// Looking has the kept posts that are being looked at again, by URI. A post that has not
 	// changed is not written. nil means that no kept posts are looked at.
 	Looking map[string]*store.Record
-	// Told is when a stream reported the posts that are being taken in; zero means that they were
+	// Streamed is when a stream reported the posts that are being taken in; zero means that they were
 	// read.
-	Told   time.Time
-	ToldOf map[string]bool // posts that streams reported, by URI
+	Streamed      time.Time
+	StreamedPosts map[string]bool // posts that streams reported, by URI
 
 	New   int         // posts that were not known before
 	Older int         // those of New that were made before the last look-up
@@ -54,8 +54,8 @@ type Batch struct {
 // New returns an empty Batch for a Key with that state. url is the address of its server, for
 // people.
 func New(k partition.Key, now time.Time, url string, st account.State, o Options) *Batch {
-	return &Batch{Result: fetch.Result{Planned: true}, State: st, ToldOf: map[string]bool{}, o: o, key: k, now: now,
-		url: url, linked: map[partition.Key]bool{}}
+	return &Batch{Result: fetch.Result{Planned: true}, State: st, StreamedPosts: map[string]bool{}, o: o, key: k,
+		now: now, url: url, linked: map[partition.Key]bool{}}
 }
 
 // Limits on what a fetch may hold when it asks for one more page: with that page it still fits in
@@ -85,7 +85,7 @@ func (b *Batch) Linked(k partition.Key) bool {
 func (b *Batch) Gap(what, reason string) {
 	from := b.State.Visited
 	// the look-up showed that nothing was new until then
-	if b.State.Looked.After(from) && !b.State.Told.At.IsZero() {
+	if b.State.Looked.After(from) && !b.State.LookedUp.At.IsZero() {
 		from = b.State.Looked
 	}
 	if from.IsZero() {

@@ -10,7 +10,7 @@ import (
 // Mark. Unsaid removes it there, so that no reading finds it missing.
 func (b *Batch) Unsaid(uri, id string) {
 	r := b.Tombstone(uri, id)
-	r.FetchedAt = b.Told
+	r.FetchedAt = b.Streamed
 	b.Posts = append(b.Posts, r)
 	for _, m := range b.State.Marks() {
 		if left := slices.DeleteFunc(slices.Clone(m.Recent),

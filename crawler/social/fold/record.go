@@ -66,9 +66,9 @@ func (b *Batch) take(p *account.Post) {
 		if had := b.Looking[r.Post]; had == nil || !had.Says(&r) {
 			b.Posts = append(b.Posts, r)
 		}
-	case !b.Told.IsZero(): // from a stream: the Mark is left to the next reading
-		r.FetchedAt = b.Told
-		b.ToldOf[r.Post] = true
+	case !b.Streamed.IsZero(): // from a stream: the Mark is left to the next reading
+		r.FetchedAt = b.Streamed
+		b.StreamedPosts[r.Post] = true
 		b.Posts = append(b.Posts, r)
 	default:
 		b.read(p.ID, r)

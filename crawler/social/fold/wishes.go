@@ -113,7 +113,7 @@ func (b *Batch) OptOut(rec *store.Record, wish string) {
 	for _, m := range b.State.Marks() { // if the account changes its mind, all is read again
 		*m = service.Mark{}
 	}
-	b.State.Told, b.State.Rev, b.State.Names, b.State.Doubt, b.State.Langs = account.Told{}, "", nil, nil, nil
+	b.State.LookedUp, b.State.Rev, b.State.Names, b.State.Doubt, b.State.Langs = account.LookedUp{}, "", nil, nil, nil
 	b.State.Shunned = []account.Shunned{{Key: b.key, Wish: wish}}
 	b.Leave("opted-out", "the profile says "+wish, account.Ended)
 }

@@ -255,8 +255,8 @@ func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, er
 	return v.one(ctx, post.ID)
 }
 
-// Told implements account.API.
-func (*API) Told(post any, had *store.Record, _ bool) (account.Post, bool) {
+// FromStream implements account.API.
+func (*API) FromStream(post any, had *store.Record, _ bool) (account.Post, bool) {
 	p, ok := post.(client.Post)
 	if !ok || !newer(p, had) {
 		return account.Post{}, false

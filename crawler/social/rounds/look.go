@@ -319,7 +319,7 @@ func (l *Look) countAgain() {
 		for _, m := range l.Batch.State.Marks() {
 			*m = service.Mark{}
 		}
-		l.Batch.State.Told = account.Told{}
+		l.Batch.State.LookedUp = account.LookedUp{}
 	}
 	r.Counted, r.Missed = true, missed
 }

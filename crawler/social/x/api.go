@@ -326,5 +326,5 @@ func (v *API) LookAt(ctx context.Context, post store.Record) ([]account.Post, er
 	return nil, gone(absent)
 }
 
-// Told implements account.API. No stream of X is read.
-func (*API) Told(any, *store.Record, bool) (account.Post, bool) { return account.Post{}, false }
+// FromStream implements account.API. No stream of X is read.
+func (*API) FromStream(any, *store.Record, bool) (account.Post, bool) { return account.Post{}, false }

@@ -42,7 +42,7 @@ func OfSlice(c *wire.Config, s partition.Slice) bool { return c == nil || c.Slic
 func SetOf(c *wire.Config) quorum.SliceReplicas {
 	out := quorum.SliceReplicas{Slice: partition.Slice(c.GetSlice()), ReplicaSet: quorum.ReplicaSet{Epoch: c.GetEpoch(),
 		Fork: c.GetFork(), Gen: c.GetGen(),
-		Owner: c.GetOwner(), Replicas: c.GetKeepers(), Heard: c.GetHeard()}}
+		Owner: c.GetOwner(), Replicas: c.GetKeepers(), Hearsay: c.GetHeard()}}
 	for _, s := range c.GetStarts() {
 		out.Starts = append(out.Starts, quorum.Start{Gen: s.Gen, Pos: s.Pos})
 	}
@@ -52,7 +52,7 @@ func SetOf(c *wire.Config) quorum.SliceReplicas {
 // Set converts the ReplicaSet of s to its form in a message.
 func Set(s partition.Slice, c quorum.ReplicaSet) *wire.Config {
 	out := &wire.Config{Slice: uint64(s), Epoch: c.Epoch, Fork: c.Fork, Gen: c.Gen, Owner: c.Owner, Keepers: c.Replicas,
-		Heard: c.Heard}
+		Heard: c.Hearsay}
 	for _, x := range c.Starts {
 		out.Starts = append(out.Starts, &wire.Start{Gen: x.Gen, Pos: x.Pos})
 	}

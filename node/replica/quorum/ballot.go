@@ -76,7 +76,7 @@ func (m *Machine) Accept(p Proposal, now time.Time) Promise {
 		p.Next.Gen != p.Base.Gen+1 {
 		return Promise{Slice: p.Slice, By: m.self, Promised: sl.promised}
 	}
-	p.Next.Heard = 0
+	p.Next.Hearsay = 0
 	sl.promised, sl.accepted, sl.proposal = p.Ballot, p.Ballot, p.Next
 	m.dirty[i] = true
 	return out

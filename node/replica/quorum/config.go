@@ -40,10 +40,10 @@ type ReplicaSet struct {
 	Owner    string   `json:"o"`           // one of Replicas
 	Replicas []string `json:"k"`
 	Starts   []Start  `json:"s,omitempty"` // ascending by Gen; this generation is the last
-	// Heard is not agreed. It is one more than the generation at which the peer that knows this
+	// Hearsay is not agreed. It is one more than the generation at which the peer that knows this
 	// ReplicaSet entered its fork by hearsay. It is 0 if the peer never did. The peer's
 	// statement counts only with peers that know that generation. See hear.go.
-	Heard uint64 `json:"h,omitempty"`
+	Hearsay uint64 `json:"h,omitempty"`
 }
 
 // First returns the ReplicaSet that every slice begins with.
@@ -195,7 +195,7 @@ func (c ReplicaSet) follows(d ReplicaSet) error {
 // counts reports whether a replica's statement that d is in force counts for a peer that knows
 // c. It does not count if that replica itself has d from hearsay.
 func (c ReplicaSet) counts(d ReplicaSet) bool {
-	return d.Heard == 0 || d.SameFork(c) && d.Heard <= c.Gen+1
+	return d.Hearsay == 0 || d.SameFork(c) && d.Hearsay <= c.Gen+1
 }
 
 // Ballot orders the proposals for one successor. The zero Ballot means none.

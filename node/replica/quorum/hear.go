@@ -23,7 +23,7 @@ import (
 //     known ReplicaSet are gone. Then a majority of the reported ReplicaSet's own replicas must
 //     say that it is in force.
 //
-// A peer that knows something from hearsay says so with it (ReplicaSet.Heard).
+// A peer that knows something from hearsay says so with it (ReplicaSet.Hearsay).
 const (
 	// how long a majority must say so; excludes answers from old knowledge
 	denyFor     = 10 * time.Second
@@ -84,8 +84,8 @@ func (m *Machine) hear(i int, c ReplicaSet, from string, now time.Time) bool {
 		}
 	}
 	if c.Compare(before) > 0 && before.Has(from) && before.counts(c) && before.follows(c) == nil {
-		if c.Heard = 0; before.Heard > 0 { // a successor of hearsay is hearsay
-			c.Heard = c.Gen + 1
+		if c.Hearsay = 0; before.Hearsay > 0 { // a successor of hearsay is hearsay
+			c.Hearsay = c.Gen + 1
 		}
 		m.take(i, c, m.left(i, c))
 		return true
@@ -102,9 +102,9 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 	if !u.Has(from) || c.Compare(u) <= 0 || !u.counts(c) || u.follows(c) != nil {
 		return false
 	}
-	heard := u.Heard
+	heard := u.Hearsay
 	if !c.SameFork(u) {
-		if u.Heard > 0 {
+		if u.Hearsay > 0 {
 			heard = c.Gen + 1
 		}
 		next := sl.set
@@ -119,11 +119,11 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 				return false
 			}
 		}
-		c.Heard = heard
+		c.Hearsay = heard
 		m.take(i, c, slices.Clone(sl.under[:j+1]))
 		return true
 	}
-	c.Heard = heard
+	c.Hearsay = heard
 	// Everything known of the same fork beyond u is hearsay.
 	last := j
 	for last+1 < len(sl.under) && sl.under[last+1].SameFork(u) {
@@ -135,7 +135,7 @@ func (m *Machine) returned(i, j int, c ReplicaSet, from string) bool {
 	}
 	switch {
 	case next.SameFork(u) && c.same(next): // the hearsay was right
-		sl.set.Heard = heard
+		sl.set.Hearsay = heard
 		sl.under = slices.Clone(sl.under[:j])
 		m.dirty[i] = true
 	case next.SameFork(u) && c.Gen >= next.Gen, !next.SameFork(u) && !c.Has(next.Fork) && c.Gen >= sl.under[last].Gen:
@@ -219,8 +219,8 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 			return true
 		}
 		if c, ok := sl.elsewhere(u, now); ok {
-			if u.Heard > 0 {
-				c.Heard = c.Gen + 1
+			if u.Hearsay > 0 {
+				c.Hearsay = c.Gen + 1
 			}
 			m.take(i, c, slices.Clone(sl.under[:j+1]))
 			return true
@@ -232,7 +232,7 @@ func (m *Machine) outvoted(i int, now time.Time) bool {
 			continue
 		}
 		c, on := w.set, under(append(slices.Clone(sl.under), sl.set), w.set)
-		c.Heard = c.Gen + 1
+		c.Hearsay = c.Gen + 1
 		for j, u := range sl.under {
 			if u.SameFork(c) {
 				if on = slices.Clone(sl.under[:j]); u.Compare(c) >= 0 { // these replicas lag behind
@@ -267,7 +267,7 @@ func (m *Machine) deserted(sl *slot, j int) bool {
 	if j+1 < len(sl.under) {
 		next = sl.under[j+1]
 	}
-	return next.Heard > 0 && !next.SameFork(u) && u.Has(m.self) && !u.Has(next.Fork)
+	return next.Hearsay > 0 && !next.SameFork(u) && u.Has(m.self) && !u.Has(next.Fork)
 }
 
 // elsewhere returns the fork to which a majority of the replicas of u moved by their own
@@ -319,7 +319,7 @@ func (m *Machine) Confirm(now time.Time, gone func(replica string, first bool) b
 			continue
 		}
 		if c, ok := m.confirmed(i); ok {
-			c.Heard = c.Gen + 1
+			c.Hearsay = c.Gen + 1
 			all := append(slices.Clone(sl.under), cur)
 			if !c.SameFork(cur) {
 				all = under(all, c)

@@ -18,7 +18,7 @@ func knows(self string, c ReplicaSet) *Machine {
 	return m
 }
 
-func heard(c ReplicaSet) ReplicaSet { c.Heard = c.Gen + 1; return c }
+func heard(c ReplicaSet) ReplicaSet { c.Hearsay = c.Gen + 1; return c }
 
 // TestWhoseWordCounts tests each rule of hear.go, always at r, which is no replica.
 func TestWhoseWordCounts(t *testing.T) {
@@ -60,8 +60,8 @@ func TestWhoseWordCounts(t *testing.T) {
 		"a replica too many epochs on":      {"a", epochs, false},
 		"a replica without a beginning":     {"a", ReplicaSet{Gen: 9, Owner: "a", Replicas: []string{"a"}}, false},
 		"a replica, of hearsay":             {"b", heard(far), false},
-		"a replica, of hearsay that is known": {"b", func() ReplicaSet { c := far; c.Heard = cur.Gen + 1; return c }(),
-			true},
+		"a replica, of hearsay that is known": {"b",
+			func() ReplicaSet { c := far; c.Hearsay = cur.Gen + 1; return c }(), true},
 		"a replica, of a fork from hearsay": {"b", heard(cur.Adopted("x", 5)), false},
 		"a replica, adopted with two replicas": {"a",
 			ReplicaSet{Epoch: 1, Fork: "a", Owner: "a", Replicas: []string{"a", "b"}, Starts: []Start{{0, 5}}}, false},
@@ -105,7 +105,7 @@ func TestHearsay(t *testing.T) {
 	m.Hear("y", began, SliceReplicas{1, c})
 	confirm("a replica is there", func(k string, _ bool) bool { return k != "b" }, false)
 	confirm("two of three, and all are gone", gone, true)
-	if got := m.Of(1)[0]; got.Heard != c.Gen+1 || len(m.Left()["b"]) != 1 {
+	if got := m.Of(1)[0]; got.Hearsay != c.Gen+1 || len(m.Left()["b"]) != 1 {
 		t.Fatalf("it is passed on as certain: %+v", got)
 	}
 	other := knows("s", cur) // s learns it from a peer that has it from hearsay
@@ -113,7 +113,7 @@ func TestHearsay(t *testing.T) {
 		t.Fatal("hearsay counts at third hand")
 	}
 	truth := cur.Next("b", []string{"b", "c"}, 6)
-	if m.Hear("b", began, SliceReplicas{1, truth}); !m.ReplicaSet(1).same(truth) || m.Of(1)[0].Heard != 0 {
+	if m.Hear("b", began, SliceReplicas{1, truth}); !m.ReplicaSet(1).same(truth) || m.Of(1)[0].Hearsay != 0 {
 		t.Fatalf("a replica that is back is not believed: %+v", m.ReplicaSet(1))
 	}
 }

@@ -210,7 +210,7 @@ func (m *Machine) ReplicaSet(s partition.Slice) ReplicaSet {
 	defer m.mu.RUnlock()
 	if i, ok := m.index[s]; ok {
 		c := m.slots[i].set
-		c.Heard = 0
+		c.Hearsay = 0
 		return c
 	}
 	return ReplicaSet{}
@@ -384,7 +384,7 @@ func (m *Machine) Surplus(now time.Time) []partition.Slice {
 		sl := &m.slots[i]
 		return sl.copied.of(sl.set) && !sl.copied.ahead(sl.set) && !sl.set.Has(m.self) &&
 			now.Sub(sl.fed) > surplusAfter &&
-			(sl.set.Heard == 0 || !slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(m.self) }))
+			(sl.set.Hearsay == 0 || !slices.ContainsFunc(sl.under, func(u ReplicaSet) bool { return u.Has(m.self) }))
 	})
 }
 

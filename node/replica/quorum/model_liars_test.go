@@ -112,7 +112,7 @@ func (w *world) checkLies() {
 			w.stats["deceived"]++
 			// Allowed only where all known replicas were gone for a long time.
 			sl := &n.m.slots[n.slot(s)]
-			if len(sl.under) == 0 || sl.set.Heard == 0 {
+			if len(sl.under) == 0 || sl.set.Hearsay == 0 {
 				w.broken("%s believes a liar: %v on %v", n.id, c, sl.under)
 			}
 			if slices.ContainsFunc(n.m.Acting(n.clock()), func(a partition.Slice) bool { return a == s }) {

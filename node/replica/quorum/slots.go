@@ -188,9 +188,9 @@ func (m *Machine) learn(i int, c ReplicaSet) bool {
 	if c.Compare(cur) <= 0 || c.Validate() != nil {
 		return false
 	}
-	c.Heard = 0
+	c.Hearsay = 0
 	if c.SameFork(cur) {
-		c.Heard = cur.Heard
+		c.Hearsay = cur.Hearsay
 	}
 	m.take(i, c, m.left(i, c))
 	return true

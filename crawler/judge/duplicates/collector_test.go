@@ -10,13 +10,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// circleOf builds the Circle of p. Each of holders has a part of the prints.
-func circleOf(opts Options, p Print, holders [][]Print) *Circle {
-	c := NewCircle(opts, p)
+// circleOf builds the Collector of p. Each of holders has a part of the fingerprints.
+func circleOf(opts Options, p Fingerprint, holders [][]Fingerprint) *Collector {
+	c := NewCollector(opts, p)
 	for next := c.Next(3); len(next) > 0; next = c.Next(3) {
 		for _, held := range holders {
 			for _, q := range held {
-				if slices.ContainsFunc(next, func(p Print) bool { _, ok := opts.Meets(p, q); return ok }) {
+				if slices.ContainsFunc(next, func(p Fingerprint) bool { _, ok := opts.Meets(p, q); return ok }) {
 					c.Add(q)
 				}
 			}
@@ -42,13 +42,13 @@ func TestCircleFindsTheGroup(t *testing.T) {
 		opts := Options{Paper: rapid.Bool().Draw(t, "paper")}
 		texts := corpus(rng, 20)
 		want := GroupAll(slices.Values(texts), opts)
-		holders := make([][]Print, 1+rng.IntN(5))
+		holders := make([][]Fingerprint, 1+rng.IntN(5))
 		for _, text := range texts {
 			at := rng.IntN(len(holders))
-			holders[at] = append(holders[at], NewPrint(text))
+			holders[at] = append(holders[at], NewFingerprint(text))
 		}
 		for _, text := range texts {
-			c := circleOf(opts, NewPrint(text), holders)
+			c := circleOf(opts, NewFingerprint(text), holders)
 			if diff := cmp.Diff(groupWith(want, text.ID), groupWith(c.Groups(), text.ID)); diff != "" || c.Cut() {
 				t.Fatalf("of %s, cut %v: %s", text.ID, c.Cut(), diff)
 			}
@@ -60,20 +60,20 @@ func TestCircleFindsTheGroup(t *testing.T) {
 // may be other copies.
 func TestCircleIsBounded(t *testing.T) {
 	const text = "o farol da vila foi pintado de branco na primavera"
-	c := NewCircle(Options{}, NewPrint(Text{ID: "0", Text: text}))
-	for i := range 2 * MaxCircle {
-		c.Add(NewPrint(Text{ID: fmt.Sprint(i), Time: int64(i), Text: text}))
+	c := NewCollector(Options{}, NewFingerprint(Text{ID: "0", Text: text}))
+	for i := range 2 * MaxCollected {
+		c.Add(NewFingerprint(Text{ID: fmt.Sprint(i), Time: int64(i), Text: text}))
 	}
 	if asked := c.Next(10); len(asked) != 1 || len(c.Next(10)) != 0 || !c.Cut() {
 		t.Errorf("%d of equal texts are asked for, cut %v", len(asked), c.Cut())
 	}
-	if g := c.Groups(); len(g) != 1 || len(g[0]) != MaxCircle {
+	if g := c.Groups(); len(g) != 1 || len(g[0]) != MaxCollected {
 		t.Errorf("%d groups, the first of %d", len(g), len(g[0]))
 	}
-	c = NewCircle(Options{}, NewPrint(Text{ID: "0", Text: text}))
+	c = NewCollector(Options{}, NewFingerprint(Text{ID: "0", Text: text}))
 	asked := 0
 	for i := range 2 * MaxAsked {
-		c.Add(NewPrint(Text{ID: fmt.Sprint("x", i), Text: text + strings.Repeat(" sim", i)}))
+		c.Add(NewFingerprint(Text{ID: fmt.Sprint("x", i), Text: text + strings.Repeat(" sim", i)}))
 		asked += len(c.Next(10))
 	}
 	if asked != MaxAsked || !c.Cut() {

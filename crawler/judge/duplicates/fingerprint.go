@@ -10,15 +10,15 @@ import (
 	"github.com/go-faster/city"
 )
 
-// PrintVersion is the version of everything that a Print depends on: rules, tokens, hashes. Prints
+// FingerprintVersion is the version of everything that a Fingerprint depends on: rules, tokens, hashes. Fingerprints
 // of different versions are never compared.
-const PrintVersion = 1
+const FingerprintVersion = 1
 
 // Limits for the cost of one text.
 const (
 	MaxText  = 64 << 10 // bytes of a text that are read; the rest is ignored
 	MaxUnits = 4096     // units kept of one text
-	MaxID    = 1024     // bytes of an id in an encoded Print
+	MaxID    = 1024     // bytes of an id in an encoded Fingerprint
 )
 
 // Text is one message.
@@ -33,8 +33,8 @@ type Text struct {
 	Repost bool
 }
 
-// Print is the data of a text that is needed to find and verify its copies.
-type Print struct {
+// Fingerprint is the data of a text that is needed to find and verify its copies.
+type Fingerprint struct {
 	ID       string
 	Time     int64
 	Official bool   // the text had an official mark, or Text.Repost was set
@@ -69,9 +69,9 @@ func (u Unit) weight() int {
 	return 2
 }
 
-// NewPrint computes the Print of t. It never fails: a text that is only marks gives a Print without
+// NewFingerprint computes the Fingerprint of t. It never fails: a text that is only marks gives a Fingerprint without
 // features, which matches nothing.
-func NewPrint(t Text) Print {
+func NewFingerprint(t Text) Fingerprint {
 	var p printer
 	return p.scan(t)
 }
@@ -84,20 +84,20 @@ type printer struct {
 	free   []Unit // the free rest of the chunk that keep copies to
 }
 
-// print returns the Print of t with its own copy of Units.
-func (p *printer) print(t Text) Print {
+// print returns the Fingerprint of t with its own copy of Units.
+func (p *printer) print(t Text) Fingerprint {
 	out := p.scan(t)
 	out.Units = p.keep(out.Units)
 	return out
 }
 
-// scan returns the Print of t. The next scan overwrites its Units.
-func (p *printer) scan(t Text) Print {
+// scan returns the Fingerprint of t. The next scan overwrites its Units.
+func (p *printer) scan(t Text) Fingerprint {
 	text := t.Text[:min(len(t.Text), MaxText)]
 	content, names := Official(text)
 	stripped, _ := Strip(content)
 	p.buf = append(p.buf[:0], content...)
-	out := Print{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: city.Hash64(p.buf)}
+	out := Fingerprint{ID: t.ID, Time: t.Time, Official: t.Repost || len(names) > 0, Content: city.Hash64(p.buf)}
 	const meanWord = 5 // bytes of most words with the space after them, or more
 	p.hashes = slices.Grow(p.hashes[:0], len(stripped)/meanWord)
 	p.units = slices.Grow(p.units[:0], min(len(stripped)/meanWord, MaxUnits))
@@ -193,7 +193,7 @@ func (p *printer) keep(units []Unit) []Unit {
 
 // same returns a hash that is equal for texts with the same words in the same order. For a text too
 // short to be compared word by word, it is the hash of the content.
-func (p *Print) same(short bool, buf []byte) (uint64, []byte) {
+func (p *Fingerprint) same(short bool, buf []byte) (uint64, []byte) {
 	if short {
 		return p.Content, buf
 	}
@@ -229,15 +229,15 @@ func englishWord(word string) bool {
 	return false
 }
 
-// ErrPrint is wrapped by every error of DecodePrint.
-var ErrPrint = errors.New("not a print of this version")
+// ErrFingerprint is wrapped by every error of DecodeFingerprint.
+var ErrFingerprint = errors.New("not a fingerprint of this version")
 
-// Append appends p in the form that DecodePrint reads: a version byte, the id
+// Append appends p in the form that DecodeFingerprint reads: a version byte, the id
 // with its length (uvarint), time (varint), official (byte), content and bits (8
 // bytes each, big endian), features and number of units (uvarint), units (4
 // bytes each, big endian).
-func (p Print) Append(b []byte) []byte {
-	b = append(b, PrintVersion)
+func (p Fingerprint) Append(b []byte) []byte {
+	b = append(b, FingerprintVersion)
 	b = binary.AppendUvarint(b, uint64(len(p.ID)))
 	b = append(b, p.ID...)
 	b = binary.AppendVarint(b, p.Time)
@@ -256,14 +256,14 @@ func (p Print) Append(b []byte) []byte {
 	return b
 }
 
-// DecodePrint decodes what Append wrote. Any other input is an error, also an id longer than MaxID,
+// DecodeFingerprint decodes what Append wrote. Any other input is an error, also an id longer than MaxID,
 // more units than MaxUnits, or trailing bytes. It allocates no more than the input fills.
-func DecodePrint(b []byte) (Print, error) {
+func DecodeFingerprint(b []byte) (Fingerprint, error) {
 	r := reader{rest: b}
-	if v := r.bytes(1); v == nil || v[0] != PrintVersion {
-		return Print{}, fmt.Errorf("decode print: version: %w", ErrPrint)
+	if v := r.bytes(1); v == nil || v[0] != FingerprintVersion {
+		return Fingerprint{}, fmt.Errorf("decode fingerprint: version: %w", ErrFingerprint)
 	}
-	var p Print
+	var p Fingerprint
 	p.ID = string(r.bytes(r.uvarint(MaxID)))
 	p.Time = r.varint()
 	official := r.bytes(1)
@@ -271,7 +271,7 @@ func DecodePrint(b []byte) (Print, error) {
 	p.Features = r.uvarint(MaxText)
 	units := r.bytes(4 * r.uvarint(MaxUnits))
 	if r.failed || len(r.rest) > 0 || official[0] > 1 {
-		return Print{}, fmt.Errorf("decode print: %w", ErrPrint)
+		return Fingerprint{}, fmt.Errorf("decode fingerprint: %w", ErrFingerprint)
 	}
 	p.Official = official[0] == 1
 	for ; len(units) > 0; units = units[4:] {

@@ -34,7 +34,7 @@ const leastRatio = 2
 
 // The keys of Stats.Hints.
 const (
-	hintHeard    = "heard"    // hints about Keys that had no pending hint
+	hintReceived = "received" // hints about Keys that had no pending hint
 	hintFollowed = "followed" // hints that made a visit sooner
 	hintRight    = "right"    // hints after which the visit found a change
 	hintWrong    = "wrong"    // hints after which the visit found no change
@@ -178,7 +178,7 @@ func (r *revisits) applyHints(d store.Due, h store.Hint, site store.Site, gap ti
 	defer r.mu.Unlock()
 	at := d.At
 	if p.hint.Kind == 0 {
-		r.hints[hintHeard]++
+		r.hints[hintReceived]++
 		p.hint, p.moved, ok = h, false, true
 	}
 	trust := decodeTrusts(site.Hints)
@@ -348,8 +348,8 @@ func listed(r *store.Record) string {
 	return b.String()
 }
 
-// heard returns a copy of the hint counts since New.
-func (r *revisits) heard() map[string]int64 {
+// hintCounts returns a copy of the hint counts since New.
+func (r *revisits) hintCounts() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.hints)

@@ -104,7 +104,7 @@ func TestHintMovesTheNextVisit(t *testing.T) {
 				!strings.Contains(why, "changes every ") {
 				t.Errorf("%s: %q, %v", name, why, err)
 			}
-			if heard := cr.Stats().Hints[hintHeard]; (heard == 5) != (c.trust == nil || c.sooner ||
+			if heard := cr.Stats().Hints[hintReceived]; (heard == 5) != (c.trust == nil || c.sooner ||
 				name == "garbage") || heard > 5 {
 				t.Errorf("%s: %d heard", name, heard)
 			}

@@ -49,7 +49,7 @@ const (
 func newRevisits(interval time.Duration, speed float64, began time.Time, l *lessons) *revisits {
 	r := &revisits{interval: interval, began: began, speed: speed, lessons: l, sites: sitePrices{},
 		budget: schedule.Budget{Interval: interval, Model: l.model}, outcome: map[schedule.Outcome]int64{},
-		hints: map[string]int64{hintHeard: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
+		hints: map[string]int64{hintReceived: 0, hintFollowed: 0, hintRight: 0, hintWrong: 0}}
 	r.meter = schedule.NewMeter(r.budget.FairPrice(0))
 	return r
 }

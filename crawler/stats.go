@@ -36,7 +36,7 @@ type Stats struct {
 	// Revisits counts the visits of Keys that were fetched before, by what they found: unchanged,
 	// changed, error, gone, redirect. nil without Options.Revisit.
 	Revisits map[string]int64
-	// Hints counts what sitemaps and feeds said of Keys that were fetched before: heard, followed
+	// Hints counts what sitemaps and feeds said of Keys that were fetched before: received, followed
 	// (the visit came sooner), right or wrong. What the next visit found decides between right and
 	// wrong. nil without Options.Revisit.
 	Hints map[string]int64
@@ -157,7 +157,7 @@ func (c *Crawler) Stats() Stats {
 	defer c.counts.mu.Unlock()
 	s.Stops = maps.Clone(c.counts.stops)
 	if c.revisits != nil {
-		s.Revisits, s.Hints = c.revisits.seen(), c.revisits.heard()
+		s.Revisits, s.Hints = c.revisits.seen(), c.revisits.hintCounts()
 	}
 	return s
 }

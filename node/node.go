@@ -461,7 +461,7 @@ func (n *Node) Run(outer context.Context) error {
 	part("leases", n.elections.RunLeases)
 	part("campaigns", n.elections.RunCampaigns)
 	part("proposals", n.elections.RunProposals)
-	part("ship", n.runReplicator)
+	part("replicator", n.runReplicator)
 	part("hand-over", n.handover.Run)
 	part("tidying", n.tidier.Run)
 	part("repair", n.restarted("repair", n.repairs.Run))

@@ -168,7 +168,7 @@ func TestAPersonOverrulesTheJudge(t *testing.T) {
 			fmt.Sprintf("%d of %d hits, the status counts %d, err %v", at, len(a.Hits), sum, err)
 	})
 	m, err := s.Peers[2].API().Mistakes(ctx)
-	if err != nil || m.Words != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k ||
+	if err != nil || m.Overrides != 1 || m.Judged != 1 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.Key != k ||
 		m.Kinds["place"] != 3 {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -275,7 +275,7 @@ func TestFollowACommunity(t *testing.T) {
 			st.Verdicts["out"] > 0
 	})
 	var m api.Mistakes
-	if err := echo(&m, "mistakes"); err != nil || m.Words != 1 || len(m.Mistakes) != 1 ||
+	if err := echo(&m, "mistakes"); err != nil || m.Overrides != 1 || len(m.Mistakes) != 1 ||
 		m.Mistakes[0].Judged.Verdict != "in" {
 		t.Errorf("%+v, %v", m, err)
 	}

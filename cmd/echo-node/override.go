@@ -82,8 +82,8 @@ func (c *mistakesCmd) Run(ctx context.Context, p *program, g *globals) error {
 }
 
 func printMistakes(w io.Writer, m api.Mistakes) {
-	say(w, "%d words of persons, %d of them on judged accounts: the judge agrees in %d, could not tell %d, says the contrary in %d\n",
-		m.Words, m.Judged, m.Agreed, m.Undecided, len(m.Mistakes))
+	say(w, "%d overrides, %d of them of judged accounts: the judge agrees with %d, is undecided on %d, contradicts %d\n",
+		m.Overrides, m.Judged, m.Agreed, m.Undecided, len(m.Mistakes))
 	for _, x := range m.Mistakes {
 		say(w, "%s: %s by %s (%s), the judge: %s (%.2f)\n", oneLine(string(x.Override.Key)), x.Override.Verdict,
 			oneLine(x.Override.By), oneLine(x.Override.Why), x.Judged.Verdict, x.Judged.Score)

@@ -195,7 +195,7 @@ func TestOverridesAreSaid(t *testing.T) {
 		return nil
 	}
 	p.Mistakes = func(context.Context) (Mistakes, error) {
-		return Mistakes{Words: len(said),
+		return Mistakes{Overrides: len(said),
 			Mistakes: []Mistake{{Override: said[0], Judged: store.Judged{Verdict: "out", Score: 0.01}}}}, nil
 	}
 	c, _ := serve(t, Options{Peer: p})
@@ -223,7 +223,7 @@ func TestOverridesAreSaid(t *testing.T) {
 		t.Error(err)
 	}
 	m, err := c.Mistakes(t.Context())
-	if err != nil || m.Words != 2 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.By != "rui" || m.Missing == nil {
+	if err != nil || m.Overrides != 2 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.By != "rui" || m.Missing == nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

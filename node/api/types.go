@@ -339,7 +339,7 @@ type ListSummary struct {
 // Mistakes is GET /api/v1/overrides. It compares the judge of a community with the verdicts
 // that persons gave on the same accounts.
 type Mistakes struct {
-	Words     int       `json:"words"`     // accounts for which a person's verdict holds
+	Overrides int       `json:"overrides"` // accounts for which a person's verdict holds
 	Judged    int       `json:"judged"`    // of those, the accounts that a judge has seen too
 	Agreed    int       `json:"agreed"`    // of those, the accounts with the same verdict
 	Undecided int       `json:"undecided"` // the judge could not decide

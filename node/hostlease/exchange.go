@@ -266,7 +266,7 @@ func (k *Exchange) askOwner(ctx context.Context, owner string, qs []lease.Ask) {
 		}
 	}
 	if err != nil {
-		k.o.Logger.Debug("turns of addresses", "peer", owner, "addresses", len(qs), "err", err)
+		k.o.Logger.Debug("host leases", "peer", owner, "addresses", len(qs), "err", err)
 	}
 }
 
@@ -400,15 +400,15 @@ func (k *Exchange) Metrics(now time.Time) []api.Metric {
 			"IP addresses whose owner gives no host leases to this peer now, or is not reached.", t.Blocked),
 		gauge("echo_addresses_given", "IP addresses whose host leases this peer gives.", g.Addrs),
 		gauge("echo_addresses_queued", "Peers that wait for host leases of this peer, at each address.", g.Waiting),
-		counter("echo_host_leases_given_total", "Turns of IP addresses given since the start.", g.Given),
-		counter("echo_host_leases_asked_total", "Questions about host leases since the start, several to a message.",
+		counter("echo_host_leases_given_total", "Host leases of IP addresses given since the start.", g.Given),
+		counter("echo_host_leases_asked_total", "Requests for host leases since the start; a message has several.",
 			t.Asked),
 		counter("echo_host_leases_unanswered_total",
-			"Questions about host leases that were not answered, or refused, since the start.", t.Failed),
+			"Requests for host leases that were not answered, or refused, since the start.", t.Failed),
 	}
 	over := func(limit string, v int64) {
 		out = append(out, api.Metric{Name: "echo_host_leases_over_total",
-			Help: "Turns that a limit kept back, by its name.", Kind: "counter", Value: float64(v),
+			Help: "Host leases that a limit held back, by its name.", Kind: "counter", Value: float64(v),
 			Labels: map[string]string{"limit": limit}})
 	}
 	over("own-addresses", t.Full)

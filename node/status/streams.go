@@ -37,7 +37,7 @@ func streamMetrics(all []api.Stream) (out []api.Metric) {
 			connected = 1
 		}
 		add("echo_stream_connected", "gauge", "1 while the stream is connected.", connected)
-		add("echo_stream_accounts", "gauge", "Accounts that the stream is asked to tell of.", float64(s.Accounts))
+		add("echo_stream_accounts", "gauge", "Accounts whose events the stream is asked for.", float64(s.Accounts))
 		add("echo_stream_connects_total", "counter", "Connections to the stream that were tried, since the start.",
 			float64(s.Connects))
 		add("echo_stream_events_total", "counter", "Events that the stream sent, since the start.", float64(s.Events))

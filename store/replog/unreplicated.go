@@ -75,7 +75,7 @@ func (s *Log) Relog(in func(partition.Slice) bool) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("store: loose rows: %w", err)
+		return fmt.Errorf("store: unreplicated rows: %w", err)
 	}
 	return nil
 }

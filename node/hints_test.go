@@ -61,7 +61,8 @@ func TestHintsReachTheOwners(t *testing.T) {
 		}
 		s.Until("the owners of both hear", 20*time.Minute, func() string {
 			ha, hb := a.Node().Status().Hints, b.Node().Status().Hints
-			if ha["received"] == 0 || hb["received"] == 0 || ha["right"]+ha["wrong"] == 0 || hb["right"]+hb["wrong"] == 0 {
+			if ha["received"] == 0 || hb["received"] == 0 || ha["right"]+ha["wrong"] == 0 ||
+				hb["right"]+hb["wrong"] == 0 {
 				return fmt.Sprint(ha, hb)
 			}
 			return ""

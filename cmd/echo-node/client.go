@@ -266,7 +266,8 @@ func statusOfSites(row func(name string, v any), s api.Status) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
 	if s.Hints["received"] > 0 {
-		row("hints", fmt.Sprintf("%d received, %d followed, %d right, %d wrong", s.Hints["received"], s.Hints["followed"],
+		row("hints", fmt.Sprintf("%d received, %d followed, %d right, %d wrong", s.Hints["received"],
+			s.Hints["followed"],
 			s.Hints["right"], s.Hints["wrong"]))
 	}
 }

@@ -223,7 +223,8 @@ func TestOverridesAreSaid(t *testing.T) {
 		t.Error(err)
 	}
 	m, err := c.Mistakes(t.Context())
-	if err != nil || m.Overrides != 2 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.By != "rui" || m.Missing == nil {
+	if err != nil || m.Overrides != 2 || len(m.Mistakes) != 1 || m.Mistakes[0].Override.By != "rui" ||
+		m.Missing == nil {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

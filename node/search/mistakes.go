@@ -32,7 +32,8 @@ func (en *Engine) Mistakes(ctx context.Context) (api.Mistakes, error) {
 		err = nil
 	}
 	r := follow.Mistakes(said)
-	out := api.Mistakes{Overrides: len(said), Judged: r.Overrides, Agreed: r.Agreed, Undecided: r.Undecided, Kinds: r.Kinds,
+	out := api.Mistakes{Overrides: len(said), Judged: r.Overrides, Agreed: r.Agreed,
+		Undecided: r.Undecided, Kinds: r.Kinds,
 		Missing: missing}
 	by := make(map[string]*store.Verdict, len(said))
 	for _, x := range said {

@@ -265,10 +265,9 @@ func statusOfSites(row func(name string, v any), s api.Status) {
 	for _, found := range slices.Sorted(maps.Keys(s.Revisits)) {
 		row("seen again", fmt.Sprintf("%d: %s", s.Revisits[found], found))
 	}
-	if s.Hints["received"] > 0 {
-		row("hints", fmt.Sprintf("%d received, %d followed, %d right, %d wrong", s.Hints["received"],
-			s.Hints["followed"],
-			s.Hints["right"], s.Hints["wrong"]))
+	if h := s.Hints; h["received"] > 0 {
+		row("hints", fmt.Sprintf("%d received, %d followed, %d right, %d wrong", h["received"], h["followed"],
+			h["right"], h["wrong"]))
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// swarmOf is form with options that change sets.
+// swarmOf starts n peers like form, with the options that change sets.
 func swarmOf(t *testing.T, n int, change func(*Options)) []*DHT {
 	t.Helper()
 	var ds []*DHT
@@ -44,7 +44,7 @@ func swarmOf(t *testing.T, n int, change func(*Options)) []*DHT {
 	return ds
 }
 
-// bare is a libp2p host without limits, connected to each of ds.
+// bare returns a libp2p host without limits, connected to each of ds.
 func bare(t *testing.T, ds ...*DHT) host.Host {
 	t.Helper()
 	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.NoListenAddrs,
@@ -62,8 +62,8 @@ func bare(t *testing.T, ds ...*DHT) host.Host {
 	return h
 }
 
-// holdStreams opens streams on each of the protocols to each of ds, for as long
-// as ctx, and sends a byte on each.
+// holdStreams opens each streams per protocol to each of ds, sends one byte on each, and holds them
+// until ctx ends. It reopens those that are reset. wg counts its goroutines.
 func holdStreams(ctx context.Context, wg *sync.WaitGroup, h host.Host, each int, ids []protocol.ID, ds ...*DHT) {
 	for _, d := range ds {
 		for _, id := range ids {
@@ -71,7 +71,7 @@ func holdStreams(ctx context.Context, wg *sync.WaitGroup, h host.Host, each int,
 				wg.Go(func() {
 					for ctx.Err() == nil {
 						holdOne(ctx, h, d.self, id)
-						life.Sleep(ctx, time.Second) // it is about what they hold, not about the work of refusing
+						life.Sleep(ctx, time.Second) // the test is about held streams, not about the cost of refusals
 					}
 				})
 			}
@@ -94,8 +94,8 @@ func holdOne(ctx context.Context, h host.Host, to peer.ID, id protocol.ID) {
 	_, _ = s.Read(make([]byte, 1))
 }
 
-// latencies are those of urgent calls from each to each other, and how many of
-// them were answered.
+// latencies makes urgent calls from each of ds to each other one, rounds times. It returns their
+// durations, sorted, and how many were answered.
 func latencies(t *testing.T, rounds int, ds []*DHT) (all []time.Duration, good int) {
 	t.Helper()
 	for range rounds {
@@ -121,9 +121,9 @@ func latencies(t *testing.T, rounds int, ds []*DHT) (all []time.Duration, good i
 	return all, good
 }
 
-// Row "slow" of the attacks: ten identities that are no members open all the
-// streams that they can and send a byte on each. Members go on to agree: every
-// urgent call is answered. How fast is printed, and depends on the machine.
+// Row "slow" of the attacks: ten outsiders open as many streams as they can and send one byte on
+// each. The members still answer every urgent call. The test prints how fast, because that depends
+// on the machine.
 func TestAttackSlowStreams(t *testing.T) {
 	ds := swarmOf(t, 3, func(o *Options) { o.Priority = func(r *wire.Request) bool { return r.GetWhoOwns() != nil } })
 	const rounds = 25
@@ -140,7 +140,8 @@ func TestAttackSlowStreams(t *testing.T) {
 	for range 20 {
 		evil = append(evil, bare(t, ds...))
 	}
-	// The same work for the machine without anything held: of a protocol that nobody speaks.
+	// First the same work without held streams, on a protocol that no peer serves. This shows the
+	// cost for the machine.
 	idle, rest := context.WithCancel(ctx)
 	var resting sync.WaitGroup
 	for _, h := range evil[:10] {
@@ -157,7 +158,7 @@ func TestAttackSlowStreams(t *testing.T) {
 	}
 	eventually(t, time.Minute, "calls of outsiders are held", func() bool {
 		for _, d := range ds {
-			if d.Stats().CallsIn < 400 { // 150 and more are honest ones
+			if d.Stats().CallsIn < 400 { // of these, more than 150 are calls of members
 				return false
 			}
 		}
@@ -167,7 +168,7 @@ func TestAttackSlowStreams(t *testing.T) {
 	if good != len(during) {
 		t.Errorf("under attack %d of %d calls were answered", good, len(during))
 	}
-	// Now on every protocol, by ten more.
+	// Now ten more hosts hold streams of every protocol.
 	for _, h := range evil[10:] {
 		holdStreams(ctx, &wg, h, 4, ids, ds...)
 	}
@@ -179,7 +180,7 @@ func TestAttackSlowStreams(t *testing.T) {
 		}
 		return true
 	}
-	life.Sleep(t.Context(), 5*time.Second) // time for a member to be thought dead, were its packets lost
+	life.Sleep(t.Context(), 5*time.Second) // if packets of a member were lost, it would seem dead by now
 	wide, good := latencies(t, rounds, ds)
 	if good != len(wide) || !views() {
 		t.Errorf("under attack on every protocol %d of %d calls were answered, views %v", good, len(wide), views())
@@ -188,13 +189,13 @@ func TestAttackSlowStreams(t *testing.T) {
 	t.Logf("p99 of urgent calls: %s in peace, %s with strangers that hold nothing, %s with held calls, %s with held streams of every protocol",
 		p99(before), p99(work), p99(during), p99(wide))
 	for i, d := range ds {
-		t.Logf("%d: %+v", i, d.Stats()) // what found no place is counted
+		t.Logf("%d: %+v", i, d.Stats()) // it has the counts of streams without a place
 	}
 	cancel()
 	wg.Wait()
 }
 
-// victim counts what reaches an address where nobody of the swarm is.
+// victim counts what arrives at an address where no peer of the swarm is.
 type victim struct {
 	addrs    []string
 	tcp, udp atomic.Int64
@@ -239,7 +240,7 @@ func newVictim(t *testing.T, ip string) *victim {
 	return v
 }
 
-// announce has a member of ds's swarm that lives at the victim's, as it says.
+// announce adds a member to ds's swarm that announces the victim's addresses as its own.
 func (v *victim) announce(t *testing.T, ds ...*DHT) (stop func()) {
 	t.Helper()
 	key := newKey(t)
@@ -265,7 +266,7 @@ func (v *victim) announce(t *testing.T, ds ...*DHT) (stop func()) {
 	stop = func() {
 		if !stopped {
 			stopped = true
-			_ = h.Close() // without a good-bye
+			_ = h.Close() // without a goodbye
 			_ = l.Close()
 		}
 	}
@@ -276,9 +277,9 @@ func (v *victim) announce(t *testing.T, ds ...*DHT) (stop func()) {
 var victimFor = flag.Duration("victim", 25*time.Second,
 	"how long the victim of an announcement is watched; 1h = all of it")
 
-// Row "victim" of the attacks: identities that live for some seconds announce
-// the addresses of somebody who is no peer. A swarm of five dials it once a
-// minute at most, and one identity's announcement three times.
+// Row "victim" of the attacks: a member that lives for some seconds announces the addresses of a
+// victim that is no peer. A swarm of five dials the victim at most once a minute. With -victim=1h
+// the test watches for longer.
 func TestAttackVictimAddress(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 5)
@@ -293,7 +294,7 @@ func TestAttackVictimAddress(t *testing.T) {
 		}
 		return true
 	})
-	talk := func() { // somebody wants to talk to it
+	talk := func() { // every peer wants to call every member
 		for _, d := range ds {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			for _, m := range d.View().Members() {
@@ -315,11 +316,11 @@ func TestAttackVictimAddress(t *testing.T) {
 	t.Logf("in %s the victim received %d TCP connections and %d UDP packets", time.Since(began).Round(time.Second), tcp,
 		udp)
 	for i, d := range ds {
-		t.Logf("%d: %+v", i, d.Stats()) // what was not dialled is counted
+		t.Logf("%d: %+v", i, d.Stats()) // it has the counts of addresses that were not dialled
 	}
 	if most := 1 + int64(time.Since(began)/time.Minute); tcp+udp > most {
 		t.Errorf("the victim received %d TCP connections and %d UDP packets", tcp, udp)
 	}
-	// The honest ones are as connected as ever.
+	// The honest peers are still connected to each other.
 	converged(t, 20*time.Second, ds...)
 }

@@ -17,24 +17,26 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// The book is the file of members last seen, so that a peer finds the swarm
-// again though its join addresses are gone.
+// The book is a file with the members last seen. With it a peer finds the swarm again even if its
+// join addresses no longer work.
 const (
 	bookFile     = "peers.json"
-	bookInterval = 10 * time.Second
-	maxBook      = 256       // members written
-	maxBookBytes = 512 << 10 // read
+	bookInterval = 10 * time.Second // between two checks whether the members changed
+	maxBook      = 256              // members in the file
+	maxBookBytes = 512 << 10        // bytes read of the file
 )
 
+// bookEntry is one member in the book, which is a JSON array of entries.
 type bookEntry struct {
 	ID    string   `json:"id"`
 	Addrs []string `json:"addrs"`
-	// Met are those of Addrs where this peer met the member; null in a book of
-	// an earlier version, whose addresses may be what somebody made up.
+	// Met has those of Addrs at which this peer met the member. It is null in the book of an
+	// earlier version of the program. Such addresses may be invented.
 	Met []string `json:"met"`
 }
 
-// readBook gives the members of the last run; none when there is no book.
+// readBook returns the members of the last run, or none if there is no book or it cannot be read.
+// It tells the guard which addresses held before. The others may be tried a few times.
 func (j *joiner) readBook() []peer.AddrInfo {
 	if j.opts.Dir == "" {
 		return nil
@@ -59,6 +61,7 @@ func (j *joiner) readBook() []peer.AddrInfo {
 	return out
 }
 
+// readEntries reads at most maxBookBytes of a book. It returns the entries before an error, too.
 func readEntries(path string) ([]bookEntry, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -70,15 +73,16 @@ func readEntries(path string) ([]bookEntry, error) {
 	return entries, err
 }
 
-// bookLoop writes the book when the members changed.
+// bookLoop writes the book when the members changed, and once more at the end of ctx. It does not
+// write while this peer is alone, because the last list is then more useful.
 func (j *joiner) bookLoop(ctx context.Context) {
 	if j.opts.Dir == "" {
 		return
 	}
-	var written uint64 // of no view: the members may be there before this loop is
+	var written uint64 // no View has this digest; the members may be there before this loop starts
 	for {
 		goesOn := life.Sleep(ctx, bookInterval)
-		if v := j.zones.View(); v.Digest() != written && len(v.Members()) > 1 { // alone, the last list is worth more
+		if v := j.zones.View(); v.Digest() != written && len(v.Members()) > 1 { // see above: not while alone
 			if err := j.writeBook(v); err != nil {
 				j.log.Warn("the list of known peers cannot be written", "file", bookFile, "err", err)
 			}
@@ -90,6 +94,7 @@ func (j *joiner) bookLoop(ctx context.Context) {
 	}
 }
 
+// writeBook durably writes up to maxBook members of v.
 func (j *joiner) writeBook(v partition.View) error {
 	var entries []bookEntry
 	for _, m := range v.Members() {

@@ -26,26 +26,28 @@ import (
 
 const (
 	rpcSuffix = "/rpc/1"
-	// What members agree on (Options.Urgent) has a protocol, and places, of its
-	// own: see lanes. Who does not know it is asked on the other.
+	// Requests that Options.Priority selects have their own protocol and their own places, see
+	// lanes. A peer that does not know this protocol gets them on rpcSuffix.
 	prioritySuffix = "/urgent/1"
 	rpcService     = "echo-node.rpc"
-	busyRetry      = 500 * time.Millisecond // what a busy peer asks others to wait
+	busyRetry      = 500 * time.Millisecond // a busy peer asks callers to wait for this time
 )
 
-// gates limit the calls to each peer.
+// gates limits the number of calls at once to each peer. Safe for concurrent use. A gate exists
+// only while a call uses it.
 type gates struct {
 	limit int
 	mu    sync.Mutex
 	open  map[peer.ID]*gate
 }
 
+// gate limits the calls to one peer. It has one slot per call, and counts the calls that use it or wait.
 type gate struct {
 	slots chan struct{}
 	users int
 }
 
-// enter waits for a slot; leave gives it back.
+// enter waits for a slot or the end of ctx. The caller gives the slot back with leave.
 func (g *gates) enter(ctx context.Context, p peer.ID) (leave func(), err error) {
 	g.mu.Lock()
 	if g.open == nil {
@@ -56,6 +58,7 @@ func (g *gates) enter(ctx context.Context, p peer.ID) (leave func(), err error) 
 		one = &gate{slots: make(chan struct{}, g.limit)}
 		g.open[p] = one
 	}
+	// users also counts waiting calls, so that nobody deletes a gate for which a call waits.
 	one.users++
 	g.mu.Unlock()
 	done := func() {
@@ -74,12 +77,12 @@ func (g *gates) enter(ctx context.Context, p peer.ID) (leave func(), err error) 
 	}
 }
 
-// callCounts are counters of calls: see Stats.
+// callCounts has the counters of calls, see Stats.
 type callCounts struct {
 	callsOut, callsFailed, callsIn, busy, malformed, replayed, cut, bytesIn, bytesOut atomic.Uint64
 }
 
-// calls are the requests that this peer sends and answers.
+// calls sends requests to other peers and answers theirs.
 type calls struct {
 	opts   Options
 	log    *slog.Logger
@@ -107,24 +110,26 @@ func (c *calls) open() {
 	c.host.SetStreamHandler(c.prefix+prioritySuffix, c.serve)
 }
 
-// close answers no more.
+// close stops answering. It does not wait for answers in progress.
 func (c *calls) close() {
 	c.host.RemoveStreamHandler(c.prefix + rpcSuffix)
 	c.host.RemoveStreamHandler(c.prefix + prioritySuffix)
 }
 
+// handle implements DHT.Handle.
 func (c *calls) handle(h Handler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.handler = h
 }
 
-// Call is DHT.Call.
+// Call implements DHT.Call and zone.Caller.
 func (c *calls) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
 	if !c.life.Begin() {
 		return nil, fmt.Errorf("call: %w", life.ErrClosed)
 	}
 	defer c.life.End()
+	// Without a deadline, a peer that never answers would block its caller for ever.
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.opts.CallTimeout)
@@ -132,9 +137,10 @@ func (c *calls) Call(ctx context.Context, peerID string, req *wire.Request) (*wi
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	// Close ends the call. The error then wraps life.ErrClosed.
 	defer context.AfterFunc(c.life.Context(), func() { cancel(life.ErrClosed) })()
-	// The caller's request is not written to, and its body, which may be large,
-	// not copied.
+	// The call uses its own Request, because the caller's must not change. The body may be large,
+	// so it is shared and not copied.
 	req = &wire.Request{Version: cmp.Or(req.GetVersion(), partition.WireVersion), View: req.GetView(),
 		Id: rand.Uint64(), Body: req.GetBody()}
 	p, err := decodePeer(peerID)
@@ -151,20 +157,23 @@ func (c *calls) Call(ctx context.Context, peerID string, req *wire.Request) (*wi
 	}
 	if err != nil {
 		c.count.callsFailed.Add(1)
+		// The caller must be able to find context.DeadlineExceeded or life.ErrClosed in the error.
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w: %w", cause, err) // the stream was reset because the time was up
+			err = fmt.Errorf("%w: %w", cause, err) // the time was up, so the stream was reset
 		}
 		return nil, fmt.Errorf("call %s: %w", p, err)
 	}
 	return res, nil
 }
 
+// call makes one call to p, on one stream. It waits for a slot of p's gate first.
 func (c *calls) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.Response, error) {
 	if p == c.self {
 		return c.answer(ctx, p, req), nil
 	}
 	gates, ids := &c.gates, []protocol.ID{c.prefix + rpcSuffix}
 	if c.opts.Priority != nil && c.opts.Priority(req) {
+		// Calls with priority do not wait behind the other calls to this peer.
 		gates, ids = &c.priorityGates, []protocol.ID{c.prefix + prioritySuffix, c.prefix + rpcSuffix}
 	}
 	leave, err := gates.enter(ctx, p)
@@ -174,22 +183,24 @@ func (c *calls) call(ctx context.Context, p peer.ID, req *wire.Request) (*wire.R
 	defer leave()
 	s, err := c.openStream(ctx, p, ids...)
 	if err != nil {
+		// Nothing was sent on a stream, so the peer has not seen the request.
 		return nil, fmt.Errorf("%w: %w", ErrNoPeer, err)
 	}
-	// The one way to end a blocked Read or Write that every transport has.
+	// Not every transport has deadlines. A reset ends a blocked Read or Write on all of them.
 	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
 	res, err := c.exchange(s, req)
 	if err != nil {
 		_ = s.Reset()
+		// The peer may have restarted, so that the connection leads nowhere.
 		c.guard.Suspect(p)
 		return nil, err
 	}
-	_ = s.Close() // both directions are done
+	_ = s.Close() // both directions are finished
 	return res, nil
 }
 
-// openStream connects if need be; the addresses are those that the membership
-// or Kademlia knows.
+// openStream opens a stream, and connects first if there is no connection. It uses the addresses
+// that the membership announced, or asks Kademlia if the host knows none.
 func (c *calls) openStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if c.host.Network().Connectedness(p) != network.Connected && len(c.host.Peerstore().Addrs(p)) == 0 {
 		info, err := c.kad.FindPeer(ctx, p)
@@ -203,20 +214,23 @@ func (c *calls) openStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (
 	return c.host.NewStream(ctx, p, ids...)
 }
 
+// exchange sends req on s and returns the answer to it. It refuses an answer with another id
+// (ErrReplayed). A refusal may have any id, because the other peer may not have read the request.
 func (c *calls) exchange(s network.Stream, req *wire.Request) (*wire.Response, error) {
 	n, err := wire.WriteRequest(s, req)
 	c.count.bytesOut.Add(uint64(n))
 	if err != nil {
 		return nil, err
 	}
-	// A peer that has the whole request may stop reading before our end of it
-	// arrives; QUIC then says that the stream is cancelled. The answer decides.
+	// A peer that has the whole request may stop reading before it sees our end of the stream. QUIC
+	// then reports a cancelled stream. Only the answer counts.
 	_ = s.CloseWrite()
 	res, n, err := wire.ReadResponse(s)
 	c.count.bytesIn.Add(uint64(n))
 	if err != nil {
 		return nil, fmt.Errorf("no answer: %w", err)
 	}
+	// The id is random for each call, so an old answer has another one.
 	if res.GetRefusal() == nil && res.GetId() != req.GetId() {
 		c.count.replayed.Add(1)
 		return nil, ErrReplayed
@@ -224,7 +238,8 @@ func (c *calls) exchange(s network.Stream, req *wire.Request) (*wire.Response, e
 	return res, nil
 }
 
-// serve answers one call of another peer.
+// serve answers one call of another peer. A call that finds no place gets the refusal CODE_BUSY. A
+// call of an outsider that finds no place is reset.
 func (c *calls) serve(s network.Stream) {
 	if !c.life.Begin() {
 		_ = s.Reset()
@@ -233,6 +248,7 @@ func (c *calls) serve(s network.Stream) {
 	defer c.life.End()
 	defer context.AfterFunc(c.life.Context(), func() { _ = s.Reset() })()
 	c.count.callsIn.Add(1)
+	// libp2p's resource manager counts streams by service.
 	if err := s.Scope().SetService(rpcService); err != nil {
 		_ = s.Reset()
 		return
@@ -241,9 +257,10 @@ func (c *calls) serve(s network.Stream) {
 	reading := l.reading.Take(s.Conn().RemotePeer(), s.Conn().RemoteMultiaddr())
 	if reading == nil && l == &c.lanes.outside {
 		c.count.busy.Add(1)
-		_ = s.Reset() // before anything is read or written: it may be one of very many
+		_ = s.Reset() // before it reads or writes anything, because there may be very many such calls
 		return
 	}
+	// A member without a place gets an answer, so that it waits before it calls again.
 	res := refusal(wire.Refusal_CODE_BUSY, "too many calls at once")
 	if reading == nil {
 		c.count.busy.Add(1)
@@ -255,7 +272,7 @@ func (c *calls) serve(s network.Stream) {
 		_ = s.Reset()
 		return
 	}
-	// A caller that reads too slowly is cut off.
+	// A caller that reads too slowly is cut off after Options.ReadTimeout.
 	late := time.AfterFunc(c.opts.ReadTimeout, func() { _ = s.Reset() })
 	defer late.Stop()
 	n, err := wire.WriteResponse(s, res)
@@ -268,8 +285,9 @@ func (c *calls) serve(s network.Stream) {
 	_ = s.Close()
 }
 
-// receive reads the request and has it answered; nil when there is nobody to
-// answer to. A member's request leaves its place for reading once it is read.
+// receive reads the request and returns the answer to it. It returns nil if the request did not
+// arrive, so that there is nobody to answer. A member's request gives its place for reading back
+// once it is read.
 func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.Response {
 	from := s.Conn().RemotePeer()
 	// A caller that sends too slowly is cut off.
@@ -278,6 +296,7 @@ func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.R
 	late.Stop()
 	c.count.bytesIn.Add(uint64(n))
 	switch {
+	// The frame was read completely: a refusal tells the caller what is wrong.
 	case errors.Is(err, wire.ErrNoBody), errors.Is(err, wire.ErrVersion):
 		c.faulty(from)
 		return refusal(wire.Refusal_CODE_UNSUPPORTED, err.Error())
@@ -290,6 +309,8 @@ func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.R
 	}
 	urgent := c.opts.Priority != nil && c.opts.Priority(req)
 	switch l {
+	// A member's request is read. It takes a place to be served, and then gives back the one for
+	// reading. An outsider keeps its only place.
 	case &c.lanes.priority:
 		if !urgent {
 			c.faulty(from)
@@ -310,6 +331,7 @@ func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.R
 		defer c.places.leave(from)
 		reading.Leave()
 	}
+	// Requests that are not urgent, of members and outsiders, leave a quarter of the places free.
 	if !urgent {
 		if !c.places.takeBulk() {
 			c.count.busy.Add(1)
@@ -322,7 +344,7 @@ func (c *calls) receive(s network.Stream, l *lane, reading *guard.Place) *wire.R
 	return c.answer(ctx, from, req)
 }
 
-// faulty takes note of a request that is no good.
+// faulty counts an invalid request and reports its sender to Options.Faulty.
 func (c *calls) faulty(from peer.ID) {
 	c.count.malformed.Add(1)
 	if c.opts.Faulty != nil {
@@ -330,7 +352,8 @@ func (c *calls) faulty(from peer.ID) {
 	}
 }
 
-// answer has the Handler answer and makes its answer valid.
+// answer lets the Handler answer, and completes the answer. If the answer is not valid, the caller
+// gets the refusal CODE_INTERNAL.
 func (c *calls) answer(ctx context.Context, from peer.ID, req *wire.Request) *wire.Response {
 	c.mu.Lock()
 	h := c.handler
@@ -345,6 +368,7 @@ func (c *calls) answer(ctx context.Context, from peer.ID, req *wire.Request) *wi
 	if res.Version == 0 {
 		res.Version = partition.WireVersion
 	}
+	// The Handler knows the owner, but not this peer's zone and the owner's sealed descriptor.
 	c.zones.Sign(res.GetWhoOwns())
 	res.Id = req.GetId()
 	if err := res.Validate(); err != nil {
@@ -354,6 +378,7 @@ func (c *calls) answer(ctx context.Context, from peer.ID, req *wire.Request) *wi
 	return res
 }
 
+// refusal returns a refusal. A busy one asks the caller to wait for busyRetry.
 func refusal(code wire.Refusal_Code, reason string) *wire.Response {
 	r := &wire.Refusal{Code: code, Reason: reason[:min(len(reason), wire.MaxText)]}
 	if code == wire.Refusal_CODE_BUSY {

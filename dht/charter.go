@@ -28,14 +28,14 @@ import (
 const (
 	charterProtocol = "/echo-node/charter/1"
 	charterFile     = "charter.sealed"
-	charterTimeout  = 10 * time.Second // of one question
+	charterTimeout  = 10 * time.Second // for one question
 )
 
-// FetchCharter asks the join addresses, one after the other, which charter
-// their swarm has, for a peer that has none yet. The charter is signed by its
-// founder, whose id is in it; a bad signature is refused. listen may be nil:
-// nothing needs to reach this peer. A private swarm tells its charter only to
-// one who has a way in; the error wraps handshake.ErrRefused when it is not good.
+// FetchCharter asks the join addresses, one after the other, for the charter of their swarm. It is
+// for a peer that has no charter yet. The founder, whose id is in the charter, signs it.
+// FetchCharter refuses a bad signature. listen may be nil, because no other peer needs to reach
+// this one. A private swarm gives its charter only to a peer with a valid way in. If the way is not
+// valid, the error wraps handshake.ErrRefused.
 func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string, ways Ways) (partition.Charter,
 	error) {
 	if key == nil {
@@ -44,6 +44,7 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	if len(join) == 0 {
 		return partition.Charter{}, errors.New("fetch charter: no join address")
 	}
+	// This host exists only for the question. The peer itself starts later, with the charter.
 	h, err := newHost(Options{Key: key, Version: "joining"}, listen, nil)
 	if err != nil {
 		return partition.Charter{}, fmt.Errorf("fetch charter: %w", err)
@@ -55,6 +56,7 @@ func FetchCharter(ctx context.Context, key crypto.PrivKey, listen, join []string
 	return c, nil
 }
 
+// fetchCharter is FetchCharter with a host. It returns the first valid charter, or all errors joined.
 func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []string, ways Ways) (partition.Charter,
 	error) {
 	handshaker, err := ways.handshaker(ctx, h, key)
@@ -68,6 +70,7 @@ func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []s
 	infos, err := resolveJoin(ctx, join)
 	errs := []error{err}
 	for _, info := range infos {
+		// A peer may have its own address among its join addresses.
 		if info.ID == h.ID() {
 			continue
 		}
@@ -83,7 +86,7 @@ func fetchCharter(ctx context.Context, h host.Host, key crypto.PrivKey, join []s
 	return partition.Charter{}, errors.New("the join addresses name only this peer")
 }
 
-// askCharter asks one peer, and checks the signature.
+// askCharter asks one peer, and checks the signature. It takes at most charterTimeout.
 func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.SealedCharter, error) {
 	ctx, cancel := context.WithTimeout(ctx, charterTimeout)
 	defer cancel()
@@ -100,6 +103,7 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 	if err != nil {
 		return nil, err
 	}
+	// The other peer did not admit this one, so it told nothing else.
 	if sealed.Private {
 		return nil, fmt.Errorf("%w: it wants an invite or the swarm's key", handshake.ErrRefused)
 	}
@@ -109,22 +113,22 @@ func askCharter(ctx context.Context, h host.Host, info peer.AddrInfo) (*wire.Sea
 	return sealed, nil
 }
 
-// charterKeeper tells others the charter of this peer's swarm.
+// charterKeeper gives the charter of this peer's swarm to other peers.
 type charterKeeper struct {
 	opts       Options
 	log        *slog.Logger
 	self       peer.ID
 	space      string // the charter's digest
 	host       host.Host
-	handshaker *handshake.Host // host, in a private swarm; else nil
+	handshaker *handshake.Host // the same as host, in a private swarm; else nil
 	zones      *zone.Zones
 	life       *life.Life
-	refused    *guard.Tally // by a private swarm
-	sealed     atomic.Pointer[wire.SealedCharter]
+	refused    *guard.Tally                       // counts refusals of a private swarm
+	sealed     atomic.Pointer[wire.SealedCharter] // nil = not fetched yet
 }
 
-// serve answers with the charter, unsigned while this peer has not
-// fetched the founder's signature.
+// serve answers with the signed charter. The answer is empty while this peer does not have the
+// founder's signature. A peer without a handshake learns only that the swarm is private.
 func (k *charterKeeper) serve(s network.Stream) {
 	if !k.life.Begin() {
 		_ = s.Reset()
@@ -135,6 +139,7 @@ func (k *charterKeeper) serve(s network.Stream) {
 	if sealed == nil {
 		sealed = &wire.SealedCharter{}
 	}
+	// Outsiders of a private swarm do not get its charter.
 	if k.handshaker != nil && !k.handshaker.Passed(s.Conn()) {
 		k.refused.Add("stranger")
 		sealed = &wire.SealedCharter{Private: true}
@@ -148,17 +153,18 @@ func (k *charterKeeper) serve(s network.Stream) {
 	_ = s.Close()
 }
 
-// load makes or finds the founder's signature of our charter. Without
-// one, run asks others later.
+// load makes the founder's signature of the charter, or reads it from Dir. If there is none, run
+// asks other peers later. A damaged file is not an error.
 func (k *charterKeeper) load() error {
 	c := k.opts.Charter
+	// Only the founder has the key that signs the charter.
 	if c.Founder == k.self.String() {
 		sealed, err := wire.SealCharter(c, k.opts.Key)
 		if err != nil {
 			return err
 		}
 		k.sealed.Store(sealed)
-		k.save(sealed) // for who makes invites while this peer is down
+		k.save(sealed) // so that InviteFrom works while this peer is not running
 		return nil
 	}
 	if k.opts.Dir == "" {
@@ -180,15 +186,17 @@ func (k *charterKeeper) load() error {
 	return nil
 }
 
+// ours reports whether sealed has a valid signature and is the charter of this swarm.
 func (k *charterKeeper) ours(sealed *wire.SealedCharter) bool {
 	c, err := sealed.Open()
 	return err == nil && c.Digest() == k.space
 }
 
-// run asks the members for the founder's signature until it has it, so
-// that this peer can answer joiners when the founder is gone.
+// run asks the members for the founder's signature until it has it. Then this peer can answer
+// joining peers even if the founder is gone.
 func (k *charterKeeper) run(ctx context.Context) {
 	for wait := time.Second; k.sealed.Load() == nil; wait = min(2*wait, time.Minute) {
+		// Any member may have the signature, not only the founder.
 		for _, m := range k.zones.View().Members() {
 			p, err := peer.Decode(m.ID)
 			if err != nil || p == k.self {
@@ -207,6 +215,7 @@ func (k *charterKeeper) run(ctx context.Context) {
 	}
 }
 
+// save keeps the charter in Dir, if there is one.
 func (k *charterKeeper) save(sealed *wire.SealedCharter) {
 	if k.opts.Dir == "" {
 		return
@@ -216,6 +225,6 @@ func (k *charterKeeper) save(sealed *wire.SealedCharter) {
 		err = writeFile(filepath.Join(k.opts.Dir, charterFile), b)
 	}
 	if err != nil {
-		k.log.Warn("keep the charter", "err", err) // asked again after the next start
+		k.log.Warn("keep the charter", "err", err) // this peer asks again after its next start
 	}
 }

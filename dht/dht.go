@@ -26,23 +26,24 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Descriptor is what a peer says of itself, as found in Kademlia.
+// Descriptor is what a peer declares about itself, as stored in Kademlia.
 type Descriptor = wire.Descriptor
 
-// Gone is what is remembered of a member that vanished or left.
+// Gone is what this peer remembers of a member that vanished or left.
 type Gone = member.Gone
 
-// Handler answers one request of the peer from. It must not keep req, and its
-// ctx ends when the caller can wait no longer. A nil answer is sent as a
-// refusal, CODE_UNSUPPORTED.
+// Handler answers one request from the peer with the id from. It must not keep req. Its ctx ends
+// after Options.ServeTimeout or with Close. For a call of this peer to itself it is the caller's
+// ctx. If the Handler returns nil, the caller gets a refusal, CODE_UNSUPPORTED. A Handler runs in
+// many goroutines at once.
 type Handler func(ctx context.Context, from string, req *wire.Request) *wire.Response
 
-// DHT is this peer in the overlay. All methods are safe for concurrent use.
+// DHT is this peer in the swarm. All methods are safe for concurrent use.
 type DHT struct {
 	opts       Options
 	log        *slog.Logger
 	host       host.Host
-	own        bool // the host is ours to close
+	own        bool // New made the host, and Close closes it
 	self       peer.ID
 	space      string // the charter's digest
 	prefix     protocol.ID
@@ -53,7 +54,7 @@ type DHT struct {
 	joiner     *joiner
 	charters   *charterKeeper
 	dir        *directory
-	handshaker *handshake.Host // host, in a private swarm; else nil
+	handshaker *handshake.Host // the same as host, in a private swarm; else nil
 	life       *life.Life
 
 	handshakeFailed guard.Tally
@@ -62,11 +63,11 @@ type DHT struct {
 	closeErr  error
 
 	mu   sync.Mutex
-	meta partition.Member // what we say of ourselves, without addresses
+	meta partition.Member // what this peer declares about itself, without addresses
 }
 
-// New starts a host, Kademlia and the membership, which knows nobody yet: see
-// Run. The caller closes the DHT.
+// New starts a host, Kademlia and the membership. The DHT knows no other peer until Run. The caller
+// closes the DHT. If New fails, it stops what it started.
 func New(ctx context.Context, o Options) (*DHT, error) {
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("new dht: %w", err)
@@ -84,7 +85,7 @@ func New(ctx context.Context, o Options) (*DHT, error) {
 	return d, nil
 }
 
-// open makes the parts; on error Close takes down those that exist.
+// open makes the parts. After an error, Close stops those that exist.
 func (d *DHT) open() error {
 	if err := d.openHost(); err != nil {
 		return err
@@ -106,6 +107,7 @@ func (d *DHT) open() error {
 		life: d.life, gates: gates{limit: d.opts.MaxCalls}, priorityGates: gates{limit: d.opts.MaxCalls},
 		places: places{all: d.opts.MaxServing, peer: d.opts.MaxServingPeer,
 			bulk: d.opts.MaxServing - d.opts.MaxServing/4}}
+	// openLanes needs the guard for its pools, and zones below needs calls.
 	d.calls.openLanes()
 	var err error
 	d.zones, err = zone.New(zone.Options{Host: d.host, Kademlia: d.kad, Key: d.opts.Key, Charter: d.opts.Charter,
@@ -113,6 +115,7 @@ func (d *DHT) open() error {
 	if err != nil {
 		return err
 	}
+	// From here on the guard can tell members from outsiders.
 	d.guard.Start(d.host, d.zones)
 	d.dir.zones, d.calls.zones = d.zones, d.zones
 	d.joiner = &joiner{opts: d.opts, log: d.log, host: d.host, self: d.self, kad: d.kad, guard: d.guard,
@@ -124,7 +127,7 @@ func (d *DHT) open() error {
 	return nil
 }
 
-// openHost makes the host, unless there is one, and guards it.
+// openHost makes the host, or takes Options.Host, and sets a guard on it.
 func (d *DHT) openHost() error {
 	var err error
 	d.guard, err = guard.New(guard.Options{Connections: d.own, LAN: d.opts.lan(), Zones: d.opts.Charter.ZoneMax > 0,
@@ -138,12 +141,13 @@ func (d *DHT) openHost() error {
 			return err
 		}
 	}
+	// Everything below uses the guarded host.
 	d.self = d.host.ID()
 	d.host = d.guard.Wrap(d.host)
 	return nil
 }
 
-// openKademlia starts Kademlia, which knows nobody yet.
+// openKademlia starts Kademlia. It knows no peer yet.
 func (d *DHT) openKademlia() error {
 	d.dir = &directory{log: d.log, key: d.opts.Key, self: d.self, space: d.space, check: &validator{space: d.space}}
 	records := d.opts.Datastore
@@ -165,7 +169,7 @@ func (d *DHT) openKademlia() error {
 	return nil
 }
 
-// describe is this peer's Member with its present addresses, but for its zone.
+// describe returns this peer's Member with its present addresses, but without its zone.
 func (d *DHT) describe() partition.Member {
 	d.mu.Lock()
 	m := d.meta
@@ -175,11 +179,11 @@ func (d *DHT) describe() partition.Member {
 	return m
 }
 
-// ID is this peer's id.
+// ID returns this peer's id.
 func (d *DHT) ID() string { return d.self.String() }
 
-// Addrs are the addresses this peer listens on, each with /p2p/ID, fit for
-// another's Options.Join.
+// Addrs returns the addresses on which this peer listens. Each ends in /p2p/ID, as another peer's
+// Options.Join needs it.
 func (d *DHT) Addrs() []string {
 	var out []string
 	for _, a := range d.host.Addrs() {
@@ -188,31 +192,31 @@ func (d *DHT) Addrs() []string {
 	return out
 }
 
-// View is the newest View: the live members of the zone, this peer included,
-// and while a split is under way those of the zone before.
+// View returns the newest View: the live members of the zone, with this peer. During a split it
+// also has the members of the zone before.
 func (d *DHT) View() partition.View { return d.zones.View() }
 
-// Views delivers each new View in order; a slow reader misses some, never the
-// newest. There is one channel, for one reader; Close closes it.
+// Views delivers each new View in order. A slow reader misses some Views, but never the newest.
+// There is one channel, for one reader. Close closes it.
 func (d *DHT) Views() <-chan partition.View { return d.zones.Views() }
 
-// Gone are the members that were in a View within the last day and are not
-// now, by id: since when, what they last said, and whether they left on purpose.
+// Gone returns, by id, the members that were in a View within the last day and are not now. Each
+// entry has the time, the last descriptor, and whether the member left on purpose.
 func (d *DHT) Gone() map[string]Gone { return d.zones.Gone() }
 
-// Handle sets what answers the calls of other peers. Call it before Run; until
-// then calls are refused as busy.
+// Handle sets the Handler that answers calls of other peers. Call it before Run. Until then, calls
+// are refused as busy.
 func (d *DHT) Handle(h Handler) {
 	d.calls.handle(h)
 }
 
-// SetLoadStep gossips a new load step, clamped to 0 to 16.
+// SetLoadStep gossips a new load step. It clamps step to 0 to 16.
 func (d *DHT) SetLoadStep(step int) error {
 	return d.UpdateMeta(func(m *partition.Member) { m.LoadStep = max(0, min(step, wire.MaxLoadStep)) })
 }
 
-// UpdateMeta changes what this peer says of itself and gossips it. ID and
-// Addrs are not change's to set.
+// UpdateMeta changes what this peer declares about itself, and gossips it. change runs under a
+// lock, so it must not call the DHT. Changes of ID, Addrs and the zone fields have no effect.
 func (d *DHT) UpdateMeta(change func(*partition.Member)) error {
 	d.mu.Lock()
 	change(&d.meta)
@@ -220,17 +224,22 @@ func (d *DHT) UpdateMeta(change func(*partition.Member)) error {
 	return d.zones.Announce()
 }
 
-// Leave says good-bye to the zone: the others drop this peer from their Views
-// at once and Gone tells them that it left. Close must still be called.
+// Leave says goodbye to the zone. The others remove this peer from their Views at once, and their
+// Gone says that it left. The caller must still call Close.
 func (d *DHT) Leave(ctx context.Context) error { return d.zones.Leave(ctx) }
 
-// Close stops without a good-bye and waits for every goroutine, Run included.
+// Close stops without a goodbye. It waits for every goroutine, Run included. Later calls return the
+// same error.
 func (d *DHT) Close() error {
 	d.closeOnce.Do(func() { d.closeErr = d.close() })
 	return d.closeErr
 }
 
+// close stops the parts in an order in which no goroutine uses a part that is closed. It also closes
+// a DHT of which New made only some parts.
 func (d *DHT) close() error {
+	// First nothing new may begin, and contexts end. Then the parts stop. The host, which all parts
+	// use, closes last.
 	d.life.Finish()
 	var errs []error
 	if d.zones != nil {
@@ -257,9 +266,9 @@ func (d *DHT) close() error {
 	return nil
 }
 
-// Run joins the swarm, keeps trying while alone, looks for members that
-// vanished, and publishes this peer in Kademlia. It blocks until ctx ends or
-// Close is called, and then returns nil.
+// Run joins the swarm and keeps trying while this peer is alone. It looks for members that
+// vanished, and publishes this peer in Kademlia. It blocks until ctx ends or Close is called, and
+// then returns nil.
 func (d *DHT) Run(ctx context.Context) error {
 	if !d.life.Begin() {
 		return nil
@@ -267,6 +276,7 @@ func (d *DHT) Run(ctx context.Context) error {
 	defer d.life.End()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// Run also ends with Close.
 	defer context.AfterFunc(d.life.Context(), cancel)()
 	changes, err := d.host.EventBus().Subscribe(new(event.EvtLocalAddressesUpdated))
 	if err != nil {
@@ -276,6 +286,7 @@ func (d *DHT) Run(ctx context.Context) error {
 		return fmt.Errorf("run dht: %w", errors.Join(err, changes.Close()))
 	}
 	if d.opts.MDNS {
+		// The name has the swarm's prefix, so that only peers of the same swarm find each other.
 		service := mdns.NewMdnsService(d.host, "_echo-"+strings.TrimPrefix(string(d.prefix), "/echo/")+"._udp",
 			finder{d.joiner.found})
 		if err := service.Start(); err != nil {
@@ -297,9 +308,9 @@ func (d *DHT) Run(ctx context.Context) error {
 	return nil
 }
 
-// addressLoop gossips new addresses, as when the volunteer changes networks.
+// addressLoop gossips new addresses, for example when the peer changes networks.
 func (d *DHT) addressLoop(ctx context.Context, changes <-chan any) {
-	if err := d.zones.Announce(); err != nil { // those of a host that listened late
+	if err := d.zones.Announce(); err != nil { // the addresses of a host that listened late
 		d.log.Warn("announce addresses", "err", err)
 	}
 	for {
@@ -314,48 +325,47 @@ func (d *DHT) addressLoop(ctx context.Context, changes <-chan any) {
 	}
 }
 
-// Call sends req to the peer and returns its answer, which may be a refusal.
-// It uses one stream, and ends with ctx, or after Options.CallTimeout when ctx
-// has no deadline. The error wraps ErrNoPeer when the peer could not be reached
-// and so has not seen req; after any other error it may have. A call to this
-// peer itself goes to the Handler directly. An unset version is filled in.
+// Call sends req to the peer and returns its answer, which may be a refusal. It uses one stream. It
+// ends with ctx, or after Options.CallTimeout if ctx has no deadline. The error wraps ErrNoPeer if
+// the peer could not be reached, so that it has not seen req. After any other error it may have
+// seen req. A call to this peer itself goes to the Handler directly. If req has no version, Call
+// sets it in its own copy.
 func (d *DHT) Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error) {
 	return d.calls.Call(ctx, peerID, req)
 }
 
-// Zone is the hash zone that this peer is in.
+// Zone returns the hash zone of this peer.
 func (d *DHT) Zone() partition.Zone { return d.zones.Zone() }
 
-// SetHolds says how to find out whether this peer still holds slices outside a
-// zone; until it does not, it stays in the list of the zone that was split.
-// Without, it holds none.
+// SetHolds sets the function that reports whether this peer still holds slices outside a zone.
+// While it does, this peer stays in the list of the zone that was split. Without such a function,
+// it holds none.
 func (d *DHT) SetHolds(holds func(partition.Zone) bool) { d.zones.SetHolds(holds) }
 
-// KnownOwner is the owner of s if the cache has it; it never waits.
+// KnownOwner returns the owner of s if the cache has it. It never waits.
 func (d *DHT) KnownOwner(s partition.Slice) (zone.Owner, bool) { return d.zones.KnownOwner(s) }
 
-// ForgetOwner drops id as the owner of s: it could not be reached, or says that
-// it is not. The next FindOwner asks again.
+// ForgetOwner removes id from the cache as the owner of s. Call it if that peer could not be
+// reached, or says that it is not the owner. The next FindOwner asks again.
 func (d *DHT) ForgetOwner(s partition.Slice, id string) { d.zones.ForgetOwner(s, id) }
 
-// FindOwner says who owns s, a hash slice of any zone: from the own View, from
-// the cache, from members of its zone that are known, or after a walk through
-// Kademlia. Searches for one slice are one search. The error wraps
-// zone.ErrNoOwner when members of the zone say that there is none, or none could
-// be found.
+// FindOwner returns the owner of s, a hash slice of any zone. It looks in its own View, in the
+// cache, and asks known members of the slice's zone. If these do not help, it walks through
+// Kademlia. Concurrent searches for one slice share one search. The error wraps zone.ErrNoOwner if
+// members of the zone say that there is no owner, or if no member could be found.
 func (d *DHT) FindOwner(ctx context.Context, s partition.Slice) (zone.Owner, error) {
 	return d.zones.FindOwner(ctx, s)
 }
 
-// FindZone asks Kademlia for the members of a zone, as a stranger would, and
-// returns those whose descriptor could be fetched and is good, in no order. It is
-// not the View: it may name peers that died within the last hours.
+// FindZone asks Kademlia for the members of a zone, as an outsider does. It returns, in no order,
+// those whose descriptor it could fetch and verify. This is not the View: peers that died within
+// the last two hours may be in it. If ctx ends early, it returns those found so far, with an error.
 func (d *DHT) FindZone(ctx context.Context, z partition.Zone) ([]Descriptor, error) {
 	return d.dir.find(ctx, z)
 }
 
-// Descriptor finds what a peer says of itself in Kademlia: the one with the
-// highest sequence among those found.
+// Descriptor finds in Kademlia what a peer declares about itself. Of several valid descriptors, it
+// returns the one with the highest sequence. The error wraps ErrNoPeer if there is none.
 func (d *DHT) Descriptor(ctx context.Context, peerID string) (Descriptor, error) {
 	return d.dir.descriptor(ctx, peerID)
 }

@@ -22,12 +22,12 @@ func newKey(t testing.TB) crypto.PrivKey {
 	return key
 }
 
-// loopback listens on both transports.
+// loopback returns listen addresses for both transports.
 func loopback() []string {
 	return []string{"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0"}
 }
 
-// eventually waits until ok holds; polling is of conditions, never of luck.
+// eventually waits until ok holds, and returns how long that took. It fails the test after within.
 func eventually(t testing.TB, within time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -40,13 +40,13 @@ func eventually(t testing.TB, within time.Duration, what string, ok func() bool)
 	return time.Since(start)
 }
 
-// echo answers who-owns with the asked key and the asker as replica.
+// echo answers who-owns. The slice is the length of the key, and the caller is the only replica.
 func echo(_ context.Context, from string, req *wire.Request) *wire.Response {
 	a := &wire.WhoOwnsAnswer{Slice: uint64(len(req.GetWhoOwns().GetKey())), Keepers: []string{from}}
 	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: a}}
 }
 
-// start runs a DHT until the test ends or stop is called.
+// start runs a DHT until the test ends or the caller calls stop.
 func start(t testing.TB, o Options) (d *DHT, stop func()) {
 	t.Helper()
 	if o.Listen == nil {
@@ -76,7 +76,7 @@ func start(t testing.TB, o Options) (d *DHT, stop func()) {
 	return d, stop
 }
 
-// form starts n peers; all but the first join the first.
+// form starts n peers. All others join the first.
 func form(t testing.TB, n int) []*DHT {
 	t.Helper()
 	var ds []*DHT
@@ -96,7 +96,7 @@ func form(t testing.TB, n int) []*DHT {
 	return ds
 }
 
-// converged waits until all have the same View, of exactly these peers.
+// converged waits until all of ds have the same View, with exactly these peers.
 func converged(t testing.TB, within time.Duration, ds ...*DHT) time.Duration {
 	t.Helper()
 	return eventually(t, within, fmt.Sprintf("all %d peers have the same view of each other", len(ds)), func() bool {
@@ -110,6 +110,8 @@ func converged(t testing.TB, within time.Duration, ds ...*DHT) time.Duration {
 	})
 }
 
+// Five peers see each other's descriptors, and each can call every peer, also itself. A changed
+// load step reaches all.
 func TestSwarmConvergesAndCalls(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

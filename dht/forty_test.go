@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// lossyHost loses one of lossOneIn packets of the membership: each is one Write.
+// lossyHost loses one of lossOneIn packets of the membership. Each packet is one Write.
 type lossyHost struct {
 	host.Host
 	packet protocol.ID
@@ -55,8 +55,8 @@ func (s lossyStream) Write(b []byte) (int, error) {
 	return s.Stream.Write(b)
 }
 
-// crowd is many peers on a simulated network: each link has its own latency, 5
-// to 150 ms one way, and the membership's packets are lost one in twenty.
+// crowd is a simulated network with many peers. Each link has its own latency of 5 to 150 ms in one
+// direction. One in twenty packets of the membership is lost.
 type crowd struct {
 	t       *testing.T
 	net     mocknet.Mocknet
@@ -68,6 +68,7 @@ type crowd struct {
 	stops   map[*DHT]func()
 }
 
+// add starts n peers, and waits for nothing. Each joins up to three of the peers that are there.
 func (c *crowd) add(n int) {
 	c.t.Helper()
 	for range n {
@@ -96,7 +97,7 @@ func (c *crowd) add(n int) {
 	}
 }
 
-// kill takes n peers away without a word.
+// kill stops n peers without a goodbye.
 func (c *crowd) kill(n int) {
 	c.t.Helper()
 	dead := c.up[3 : 3+n]
@@ -119,7 +120,7 @@ func (c *crowd) kill(n int) {
 	}
 }
 
-// owners is a digest of who owns each slice by d's View.
+// owners returns a digest of the replicas of all slices in d's View.
 func owners(c partition.Charter, d *DHT) uint64 {
 	table := partition.NewTable(c)
 	table.Update(d.View())
@@ -130,8 +131,8 @@ func owners(c partition.Charter, d *DHT) uint64 {
 	return h.Sum64()
 }
 
-// agree waits in fake time until everybody sees everybody, and then everybody
-// must name the same replicas for each slice.
+// agree waits in fake time until every peer sees every other. Then all peers must name the same
+// replicas for each slice.
 func (c *crowd) agree(within time.Duration) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -155,6 +156,7 @@ func (c *crowd) agree(within time.Duration) time.Duration {
 	return took
 }
 
+// same reports whether all peers have the same View, with all peers in it.
 func (c *crowd) same() bool {
 	first := c.up[0].View()
 	for _, d := range c.up {
@@ -165,11 +167,10 @@ func (c *crowd) same() bool {
 	return true
 }
 
-// 42 real hosts with memberlist and Kademlia in virtual time, on a network with
-// latency and loss: they converge, and the replicas of each slice are agreed on
-// everywhere; then five die at once, then five join at once, then both. With the
-// race detector, which counts no further than some thousand goroutines' worth of
-// such traffic, there are twelve.
+// 42 real hosts with memberlist and Kademlia run in fake time on a network with latency and loss.
+// All Views become the same, and all peers name the same replicas of each slice. Then five hosts
+// die at once, five join at once, and then both. With the race detector there are only twelve
+// hosts, because it supports only a few thousand goroutines with such traffic.
 func TestFortyTwoHosts(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		c := &crowd{t: t, net: mocknet.New(), rng: rand.New(rand.NewPCG(42, 0)), stops: map[*DHT]func(){}}

@@ -21,7 +21,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// stranger is a plain libp2p host, connected to d.
+// stranger returns a plain libp2p host, connected to d.
 func stranger(t *testing.T, d *DHT) host.Host {
 	t.Helper()
 	h, err := libp2p.New(libp2p.Identity(newKey(t)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"),
@@ -38,6 +38,7 @@ func stranger(t *testing.T, d *DHT) host.Host {
 	return h
 }
 
+// one starts a peer that is alone, with the options that change sets.
 func one(t *testing.T, change func(*Options)) *DHT {
 	t.Helper()
 	key := newKey(t)
@@ -49,6 +50,7 @@ func one(t *testing.T, change func(*Options)) *DHT {
 	return d
 }
 
+// rpcStream opens a stream for one call from h to d.
 func rpcStream(t *testing.T, h host.Host, d *DHT) network.Stream {
 	t.Helper()
 	s, err := h.NewStream(context.Background(), d.self, d.prefix+rpcSuffix)
@@ -59,6 +61,7 @@ func rpcStream(t *testing.T, h host.Host, d *DHT) network.Stream {
 	return s
 }
 
+// A charter that its founder did not sign is refused.
 func TestCharterWithWrongSignature(t *testing.T) {
 	t.Parallel()
 	founder, other := newKey(t), newKey(t)
@@ -86,7 +89,7 @@ func TestCharterWithWrongSignature(t *testing.T) {
 		} else if name == "changed" && !errors.Is(err, wire.ErrSignature) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		// With an honest peer beside it the joiner gets the true one.
+		// With an honest peer among the join addresses, the joining peer gets the true charter.
 		c, err := FetchCharter(context.Background(), newKey(t), nil, append(join, honest.Addrs()...), Ways{})
 		if err != nil || c.Digest() != honest.space {
 			t.Fatalf("%s, with an honest peer: %v", name, err)
@@ -94,14 +97,14 @@ func TestCharterWithWrongSignature(t *testing.T) {
 	}
 }
 
-// liar is a Kademlia peer of d's swarm that stores and sends anything.
+// liar is the validator of a Kademlia peer that stores and sends any record.
 type liar struct{}
 
 func (liar) Validate(string, []byte) error        { return nil }
 func (liar) Select(string, [][]byte) (int, error) { return 0, nil }
 
-// Invariant: what the peer's own key did not sign, or is older than what is
-// known, another peer refuses.
+// Invariant: a peer refuses a descriptor that its owner's key did not sign, or that is older than a
+// known one.
 func TestForgedAndStaleDescriptors(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 3)
@@ -136,11 +139,11 @@ func TestForgedAndStaleDescriptors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = evil.PutValue(ctx, peerKey+victim.ID(), sealed) // an error is what we hope for
+		_ = evil.PutValue(ctx, peerKey+victim.ID(), sealed) // it should fail
 	}
 	higher := honest
 	higher.Sequence, higher.Member.Capacity = honest.Sequence+1_000_000, 16
-	attack(higher, judge.space, ds[0], wire.MaxDescriptor) // signed by another member
+	attack(higher, judge.space, ds[0], wire.MaxDescriptor) // with the signature of another member
 	attack(higher, "another swarm", victim, wire.MaxDescriptor)
 	eventually(t, 5*time.Second, "the judge saw two forgeries",
 		func() bool { return judge.Stats().RejectedDescriptors["forged"] >= 2 })
@@ -182,6 +185,7 @@ func TestForgedAndStaleDescriptors(t *testing.T) {
 	}
 }
 
+// Invalid frames are refused or cut off, and the peer still works after them.
 func TestOversizedAndBrokenFrames(t *testing.T) {
 	t.Parallel()
 	d := one(t, nil)
@@ -212,14 +216,14 @@ func TestOversizedAndBrokenFrames(t *testing.T) {
 	if got := d.Stats().Malformed; got != 9 {
 		t.Fatalf("counted %d malformed calls, not 9", got)
 	}
-	// It still works.
+	// The peer still works.
 	if _, err := d.Call(context.Background(), d.ID(), whoOwns("web:https://example.org/")); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A caller that sends a byte now and then, and one that does not read its
-// answer, hold nothing for longer than the deadline.
+// One caller sends one byte and then waits. Another does not read its answer. Both lose their
+// places at the deadline.
 func TestSlowCallersAreCut(t *testing.T) {
 	t.Parallel()
 	d := one(t, func(o *Options) { o.ReadTimeout = 300 * time.Millisecond; o.MaxOutsiders = 1 })
@@ -230,9 +234,9 @@ func TestSlowCallersAreCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 5*time.Second, "the call is being read", func() bool { return taken() == 1 })
-	// Meanwhile the one place is taken: others are reset at once, unread.
+	// Meanwhile the only place is taken, so other calls are reset at once and not read.
 	second := rpcStream(t, h, d)
-	_, _ = second.Write([]byte{1}) // it may be reset already
+	_, _ = second.Write([]byte{1}) // the stream may already be reset
 	if res, _, err := wire.ReadResponse(second); err == nil {
 		t.Fatalf("answered %v", res)
 	}
@@ -250,7 +254,7 @@ func TestSlowCallersAreCut(t *testing.T) {
 
 	deaf := rpcStream(t, h, d)
 	d.Handle(func(context.Context, string, *wire.Request) *wire.Response {
-		// Incompressible, and more than the windows of the transport hold.
+		// This does not compress, and is larger than the windows of the transport.
 		a := &wire.RecordsAnswer{Records: [][]byte{static(3 << 20)}}
 		return &wire.Response{Body: &wire.Response_Records{Records: a}}
 	})
@@ -274,8 +278,8 @@ func TestSlowCallersAreCut(t *testing.T) {
 	t.Logf("the deaf caller was cut after %s", time.Since(began))
 }
 
-// A peer that answers with what it answered before is not believed: its old
-// acknowledgement of one forward acknowledges no other.
+// An answer that a peer repeats for another call is refused. An old acknowledgement of one forward
+// does not acknowledge another one.
 func TestReplayedAnswers(t *testing.T) {
 	t.Parallel()
 	d := one(t, nil)
@@ -316,7 +320,7 @@ func TestReplayedAnswers(t *testing.T) {
 	}
 }
 
-// static is n bytes that do not compress.
+// static returns n bytes that do not compress.
 func static(n int) []byte {
 	b := make([]byte, n)
 	x := uint64(1)
@@ -329,7 +333,7 @@ func static(n int) []byte {
 	return b
 }
 
-// Peers of different charters share an address and nothing else.
+// Peers with different charters at known addresses cannot call each other.
 func TestChartersDoNotMix(t *testing.T) {
 	t.Parallel()
 	a := one(t, nil)

@@ -15,14 +15,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// maxIdentity is the longest identity file in bytes; a real one has 68.
+// maxIdentity is the longest identity file in bytes. A real one has 68.
 const maxIdentity = 4096
 
-// LoadIdentity reads the Ed25519 key of a peer from path, in libp2p's protobuf
-// form. When there is no such file and create is set, a new key is made and
-// written durably with mode 0600: after a crash the file is whole or absent.
-// A file that others may read, or that is damaged, is an error: a peer must not
-// take a new identity by accident.
+// LoadIdentity reads the Ed25519 key of a peer from path, in libp2p's protobuf form. If there is no
+// such file and create is set, it makes a new key and writes it durably with mode 0600. After a
+// crash the file is whole or does not exist. A file that other users may access, or that is
+// damaged, is an error. So a peer does not get a new identity by accident.
 func LoadIdentity(path string, create bool) (crypto.PrivKey, error) {
 	key, err := readIdentity(path)
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -36,6 +35,7 @@ func LoadIdentity(path string, create bool) (crypto.PrivKey, error) {
 	return key, nil
 }
 
+// readIdentity reads and checks the key. The error wraps fs.ErrNotExist if there is no file.
 func readIdentity(path string) (crypto.PrivKey, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -49,9 +49,11 @@ func readIdentity(path string) (crypto.PrivKey, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
+	// Other users of the computer could act as this peer.
 	if perm := info.Mode().Perm(); perm&0o077 != 0 {
 		return nil, fmt.Errorf("%s has mode %04o, others may read the key: chmod 600 it", path, perm)
 	}
+	// One byte more than allowed shows that the file is too long.
 	b, err := io.ReadAll(io.LimitReader(f, maxIdentity+1))
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func readIdentity(path string) (crypto.PrivKey, error) {
 	if key.Type() != crypto.Ed25519 {
 		return nil, fmt.Errorf("%s holds a key of another kind than Ed25519", path)
 	}
-	raw, err := key.Raw() // the seed and the public key made of it, which libp2p does not compare
+	raw, err := key.Raw() // the seed, then its public key; libp2p does not compare the two
 	if err != nil {
 		return nil, fmt.Errorf("%s is damaged: %w", path, err)
 	}
@@ -76,7 +78,7 @@ func readIdentity(path string) (crypto.PrivKey, error) {
 	return key, nil
 }
 
-// createIdentity makes a key, unless another process is quicker.
+// createIdentity makes a key. If another process makes one at the same time, that one stays.
 func createIdentity(path string) error {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
@@ -91,14 +93,15 @@ func createIdentity(path string) error {
 		return err
 	}
 	defer func() { _ = os.Remove(tmp) }()
-	// A link, not a rename: it never replaces a key that is there.
+	// This makes a link instead of a rename, because a link never replaces an existing key.
 	if err := os.Link(tmp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
 }
 
-// writeFile replaces path by b durably, with mode 0600.
+// writeFile durably replaces the content of path by b, with mode 0600. After a crash, path has the
+// old or the new content.
 func writeFile(path string, b []byte) error {
 	tmp, err := writeTemp(path, b)
 	if err != nil {
@@ -110,7 +113,8 @@ func writeFile(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// writeTemp writes b to a new synced file beside path.
+// writeTemp writes b to a new file in the directory of path, and syncs it. After an error it
+// removes the file.
 func writeTemp(path string, b []byte) (name string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // mode 0600
 	if err != nil {
@@ -126,6 +130,7 @@ func writeTemp(path string, b []byte) (name string, err error) {
 	return f.Name(), nil
 }
 
+// syncDir makes a new name in dir durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -134,11 +139,11 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// PeerID is the id of the peer that owns key, as text.
+// PeerID returns the id of the peer with this key, as text.
 func PeerID(key crypto.PrivKey) string {
 	id, err := peer.IDFromPrivateKey(key)
 	if err != nil {
-		return "" // cannot happen with a key from LoadIdentity
+		return "" // impossible for a key from LoadIdentity
 	}
 	return id.String()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 )
 
+// A new key is written once, with mode 0600, and read again.
 func TestIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "identity.key")
 	if _, err := LoadIdentity(path, false); !errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +60,7 @@ func TestIdentityMadeOnce(t *testing.T) {
 	}
 }
 
-// A damaged or readable key is an error, and is never replaced.
+// A damaged file, or one that others may read, is an error. It is never replaced.
 func TestIdentityDamaged(t *testing.T) {
 	good, err := crypto.MarshalPrivateKey(newKey(t))
 	if err != nil {
@@ -109,7 +110,8 @@ func TestIdentityDamaged(t *testing.T) {
 	}
 }
 
-// eachFlip calls try for each bit of the file name, with that bit turned over on disk, and puts the file back.
+// eachFlip flips each bit of the file name on disk, one at a time, and calls try. It restores the
+// file afterwards.
 func eachFlip(t *testing.T, name string, try func(where string)) {
 	t.Helper()
 	b, err := os.ReadFile(name)
@@ -132,7 +134,7 @@ func eachFlip(t *testing.T, name string, try func(where string)) {
 	write()
 }
 
-// A bit that changed on disk never makes a peer another one.
+// A flipped bit on disk never gives a peer another identity.
 func TestFlippedIdentity(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "identity.key")
 	key, err := LoadIdentity(path, true)

@@ -17,13 +17,13 @@ import (
 
 // Limits of join addresses.
 const (
-	maxJoinFile = 256 << 10 // bytes
-	maxJoin     = 1000      // addresses after resolving
+	maxJoinFile = 256 << 10 // bytes read of a file; the rest is ignored
+	maxJoin     = 1000      // addresses, after the names are resolved
 	dnsTimeout  = 10 * time.Second
 )
 
-// resolveJoin turns the entries of Options.Join into peers with addresses. It
-// returns those it could resolve along with the errors of the others.
+// resolveJoin turns the entries of Options.Join into peers with addresses. It returns those that it
+// could resolve, together with the errors of the others.
 func resolveJoin(ctx context.Context, entries []string) ([]peer.AddrInfo, error) {
 	var addrs []ma.Multiaddr
 	var errs []error
@@ -45,8 +45,8 @@ func resolveJoin(ctx context.Context, entries []string) ([]peer.AddrInfo, error)
 	return infos, errors.Join(errs...)
 }
 
-// resolveEntry tells the three kinds apart: what begins like a multiaddr with
-// a peer id is one; what names a file is a list; the rest is a DNS name.
+// resolveEntry returns the addresses of one entry. A text that is a valid multiaddr is one.
+// Otherwise, the name of an existing file is a list. Anything else must be a DNS name.
 func resolveEntry(ctx context.Context, entry string) ([]ma.Multiaddr, error) {
 	if a, err := ma.NewMultiaddr(entry); err == nil {
 		return resolveAddr(ctx, a)
@@ -66,6 +66,8 @@ func resolveEntry(ctx context.Context, entry string) ([]ma.Multiaddr, error) {
 	return resolveAddr(ctx, a)
 }
 
+// readJoinFile reads one multiaddr per line. It skips empty lines and those that begin with #. A
+// bad line gives an error, but does not stop the others.
 func readJoinFile(ctx context.Context, r io.Reader) ([]ma.Multiaddr, error) {
 	var out []ma.Multiaddr
 	var errs []error
@@ -89,8 +91,8 @@ func readJoinFile(ctx context.Context, r io.Reader) ([]ma.Multiaddr, error) {
 	return out, errors.Join(append(errs, lines.Err())...)
 }
 
-// resolveAddr passes an address that ends in a peer id, and looks up the
-// dnsaddr records of one that does not.
+// resolveAddr returns an address with a peer id as it is. If there is no id, it looks up the
+// dnsaddr records. Of these it uses the ones with a peer id.
 func resolveAddr(ctx context.Context, a ma.Multiaddr) ([]ma.Multiaddr, error) {
 	if _, err := a.ValueForProtocol(ma.P_P2P); err == nil {
 		return []ma.Multiaddr{a}, nil
@@ -116,7 +118,8 @@ func resolveAddr(ctx context.Context, a ma.Multiaddr) ([]ma.Multiaddr, error) {
 	return out, nil
 }
 
-// resolveNames looks up the names in addresses that the user gave.
+// resolveNames replaces DNS names in addresses that the user gave by IP addresses. It drops names
+// that it cannot resolve.
 func resolveNames(ctx context.Context, infos []peer.AddrInfo) []peer.AddrInfo {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()

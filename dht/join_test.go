@@ -40,7 +40,7 @@ func TestResolveJoin(t *testing.T) {
 		t.Fatalf("addresses per peer: %v", addrs)
 	}
 	for _, bad := range []string{"/ip4/127.0.0.1/tcp/1", "/no/such/file", "word", "/ip4/127.0.0.1/tcp/1/p2p/x"} {
-		// One bad entry does not spoil the others.
+		// The good entries are resolved despite a bad one.
 		infos, err := resolveJoin(context.Background(), []string{bad, "/ip4/127.0.0.1/tcp/3/p2p/" + a})
 		if err == nil || !strings.Contains(err.Error(), bad) || len(infos) != 1 {
 			t.Errorf("%q: %v, %v", bad, infos, err)
@@ -52,7 +52,7 @@ func FuzzReadJoinFile(f *testing.F) {
 	f.Add("# x\n/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5\n")
 	f.Add("/ip4/1.2.3.4/tcp/1\nnonsense\n\x00")
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // no look-ups
+	cancel() // so that there are no look-ups
 	f.Fuzz(func(t *testing.T, text string) {
 		addrs, _ := readJoinFile(ctx, strings.NewReader(text))
 		for _, a := range addrs {
@@ -64,7 +64,7 @@ func FuzzReadJoinFile(f *testing.F) {
 }
 
 func FuzzValidator(f *testing.F) {
-	// The same key in every worker process of the fuzzer.
+	// Every worker process of the fuzzer needs the same key.
 	key, err := crypto.UnmarshalEd25519PrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		f.Fatal(err)
@@ -92,7 +92,7 @@ func FuzzValidator(f *testing.F) {
 	})
 }
 
-// One transport is enough, and a peer with both talks to either.
+// One transport is enough. A peer with both transports can call a peer with either one.
 func TestOneTransportEach(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)
@@ -117,8 +117,8 @@ func TestOneTransportEach(t *testing.T) {
 	}
 }
 
-// Those known from earlier who do not answer any more do not keep a peer out:
-// each of them holds an attempt for seconds.
+// Silent peers from the last run do not keep a peer from joining. An attempt with each of them
+// takes seconds.
 func TestJoinPastTheSilent(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 1)
@@ -142,8 +142,9 @@ func TestJoinPastTheSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ := start(t, Options{Key: newKey(t), Charter: ds[0].opts.Charter})
-	d.guard.Reached(append(known, infos...))                              // as the book says
-	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout) // of one of them alone
+	d.guard.Reached(append(known, infos...)) // as if they were in the book
+	// an attempt with one of the silent peers alone would take this time
+	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
 	defer cancel()
 	if n := d.joiner.joinSome(ctx, append(known, infos...), 1, "to join"); n != 1 {
 		t.Fatalf("joined %d", n)
@@ -151,14 +152,15 @@ func TestJoinPastTheSilent(t *testing.T) {
 	converged(t, 10*time.Second, ds[0], d)
 }
 
-// The book of the last run is a way in when the join address is gone.
+// A peer finds the swarm with the book of its last run, without a join address. A damaged book or
+// charter file is no obstacle.
 func TestReturnByTheBook(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 2)
 	third := Options{Key: newKey(t), Charter: ds[0].opts.Charter, Join: ds[0].Addrs(), Dir: t.TempDir()}
 	d, stop := start(t, third)
 	converged(t, 10*time.Second, append(ds[:2:2], d)...)
-	stop() // writes the book
+	stop() // this writes the book
 	third.Join = nil
 	if err := os.WriteFile(filepath.Join(third.Dir, charterFile), []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
@@ -175,6 +177,7 @@ func TestReturnByTheBook(t *testing.T) {
 	}
 }
 
+// New reports all faults of its options at once, and listen addresses that are taken.
 func TestOptionsReportAllFaults(t *testing.T) {
 	t.Parallel()
 	_, err := New(context.Background(), Options{Listen: []string{"here"}, Capacity: 17, LoadStep: -1,
@@ -218,7 +221,7 @@ func TestCalls(t *testing.T) {
 			}
 			return &wire.Response{Body: &wire.Response_Status{Status: &wire.StatusAnswer{}}}
 		}
-		return &wire.Response{} // no body: not valid
+		return &wire.Response{} // not valid, because it has no body
 	})
 	if res, err := a.Call(ctx, b.ID(), whoOwns("k")); err != nil ||
 		res.GetRefusal().GetCode() != wire.Refusal_CODE_UNSUPPORTED {

@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	namespace      = "echo"        // of this project's records in Kademlia
-	peerKey        = "/echo/peer/" // + peer id
-	descriptorLife = 2 * time.Hour // of a descriptor
-	maxLife        = 48 * time.Hour
-	republish      = 20 * time.Minute
-	retryPublish   = 5 * time.Second
-	settle         = time.Second // changes of the descriptor are gathered so long
-	maxZone        = 512         // providers looked at by FindZone
-	lookupTimeout  = 20 * time.Second
+	namespace      = "echo"           // of this project's records in Kademlia
+	peerKey        = "/echo/peer/"    // followed by a peer id
+	descriptorLife = 2 * time.Hour    // time until a descriptor in Kademlia expires
+	maxLife        = 48 * time.Hour   // no descriptor may expire later than this, and no record is kept longer
+	republish      = 20 * time.Minute // time between two publications
+	retryPublish   = 5 * time.Second  // the same after a failed one
+	settle         = time.Second      // changes of the descriptor within this time are published together
+	maxZone        = 512              // largest number of providers that FindZone looks at
+	lookupTimeout  = 20 * time.Second // for one lookup in Kademlia
 )
 
-// directory is what this peer publishes in Kademlia, and finds there.
+// directory publishes this peer in Kademlia, and finds other peers there.
 type directory struct {
 	log       *slog.Logger
 	key       crypto.PrivKey
@@ -43,10 +43,10 @@ type directory struct {
 	kad       *kad.IpfsDHT
 	zones     *zone.Zones
 	check     *validator
-	published atomic.Uint64 // times the own descriptor was stored
+	published atomic.Uint64 // number of times that this peer stored its descriptor
 }
 
-// zoneKey is the name under which the members of a zone provide.
+// zoneKey returns the key of which the members of a zone are providers.
 func (k *directory) zoneKey(z partition.Zone) (cid.Cid, error) {
 	hash, err := mh.Sum([]byte("echo-node/zone/"+k.space+"/"+zone.Path(z)), mh.SHA2_256, -1)
 	if err != nil {
@@ -55,14 +55,14 @@ func (k *directory) zoneKey(z partition.Zone) (cid.Cid, error) {
 	return cid.NewCidV1(cid.Raw, hash), nil
 }
 
-// validator is the judge of records under /echo/ in Kademlia. Every peer runs
-// it on what it is asked to store and on what it finds.
+// validator checks records under /echo/ in Kademlia. Every peer uses it for the records that it is
+// asked to store, and for those that it finds. Safe for concurrent use.
 type validator struct {
 	space                                     string
 	forged, expired, malformed, oversize, old atomic.Uint64
 }
 
-// Validate is record.Validator's.
+// Validate implements record.Validator. It counts the reason of a refusal.
 func (v *validator) Validate(key string, value []byte) error {
 	_, err := v.open(key, value, time.Now())
 	switch {
@@ -79,11 +79,14 @@ func (v *validator) Validate(key string, value []byte) error {
 	return err
 }
 
+// open returns the descriptor in a record, if the record is valid at the time now. Its expiry must
+// be at most maxLife away.
 func (v *validator) open(key string, value []byte, now time.Time) (Descriptor, error) {
 	id, ok := strings.CutPrefix(key, peerKey)
 	if !ok {
 		return Descriptor{}, fmt.Errorf("record %.64q: %w", key, wire.ErrMalformed)
 	}
+	// Each peer has only one key: other texts of the same id are refused.
 	if p, err := peer.Decode(id); err != nil || p.String() != id {
 		return Descriptor{}, fmt.Errorf("record %.64q: not a peer id: %w", key, wire.ErrMalformed)
 	}
@@ -91,13 +94,15 @@ func (v *validator) open(key string, value []byte, now time.Time) (Descriptor, e
 	if err != nil {
 		return Descriptor{}, err
 	}
+	// Otherwise a descriptor could stay in Kademlia long after its peer is gone.
 	if desc.Expires.IsZero() || desc.Expires.After(now.Add(maxLife)) {
 		return Descriptor{}, fmt.Errorf("descriptor of %s: no expiry within %s: %w", id, maxLife, wire.ErrMalformed)
 	}
 	return desc, nil
 }
 
-// Select is record.Validator's: the highest sequence, the first of equals.
+// Select implements record.Validator. It returns the index of the valid value with the highest
+// sequence, the first of equal ones.
 func (v *validator) Select(key string, values [][]byte) (int, error) {
 	best, highest := -1, uint64(0)
 	for i, value := range values {
@@ -106,6 +111,7 @@ func (v *validator) Select(key string, values [][]byte) (int, error) {
 			continue
 		}
 		if best < 0 || desc.Sequence > highest {
+			// The one that was best so far is older.
 			if best >= 0 {
 				v.old.Add(1)
 			}
@@ -120,12 +126,13 @@ func (v *validator) Select(key string, values [][]byte) (int, error) {
 	return best, nil
 }
 
-// run keeps the descriptor and the provider record alive in Kademlia.
+// run publishes this peer's descriptor and provider record again and again, so that they do not
+// expire. It also does so after a change of the descriptor.
 func (k *directory) run(ctx context.Context) {
 	for {
 		wait := republish
 		if k.kad.RoutingTable().Size() == 0 {
-			wait = time.Second // nobody to publish to yet
+			wait = time.Second // there is nobody to publish to yet
 		} else if err := k.publish(ctx); err != nil {
 			k.log.Debug("publish the own descriptor", "err", err)
 			wait = retryPublish
@@ -133,6 +140,7 @@ func (k *directory) run(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+		// Several changes often come together, so wait a moment for the others.
 		case <-k.zones.Changed():
 			timer.Stop()
 			if !life.Sleep(ctx, settle) {
@@ -145,10 +153,14 @@ func (k *directory) run(ctx context.Context) {
 	}
 }
 
+// publish stores the descriptor, with the present time as its sequence, and announces this peer as
+// a provider of its zone.
 func (k *directory) publish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	now := time.Now()
+	// The sequence is the clock in milliseconds, as in the gossip. So a later run of this peer has
+	// a higher one.
 	desc := Descriptor{Member: k.zones.Self(), Sequence: uint64(now.UnixMilli()), Expires: now.Add(descriptorLife)}
 	sealed, err := desc.Seal(k.key, k.space, wire.MaxDescriptor)
 	if err != nil {
@@ -168,7 +180,7 @@ func (k *directory) publish(ctx context.Context) error {
 	return nil
 }
 
-// find is DHT.FindZone.
+// find implements DHT.FindZone.
 func (k *directory) find(ctx context.Context, z partition.Zone) ([]Descriptor, error) {
 	key, err := k.zoneKey(z)
 	if err != nil {
@@ -177,6 +189,7 @@ func (k *directory) find(ctx context.Context, z partition.Zone) ([]Descriptor, e
 	var out []Descriptor
 	var errs []error
 	for info := range k.kad.FindProvidersAsync(ctx, key, maxZone) {
+		// One slow look-up must not use the time of the others.
 		one, cancel := context.WithTimeout(ctx, lookupTimeout)
 		desc, err := k.descriptor(one, info.ID.String())
 		cancel()
@@ -189,13 +202,14 @@ func (k *directory) find(ctx context.Context, z partition.Zone) ([]Descriptor, e
 	if err := ctx.Err(); err != nil {
 		return out, fmt.Errorf("find zone: %w", err)
 	}
+	// Some descriptors may be missing. It is an error only if all are.
 	if len(out) == 0 && len(errs) > 0 {
 		return nil, fmt.Errorf("find zone: %w", errors.Join(errs...))
 	}
 	return out, nil
 }
 
-// descriptor is DHT.Descriptor.
+// descriptor implements DHT.Descriptor.
 func (k *directory) descriptor(ctx context.Context, peerID string) (Descriptor, error) {
 	value, err := k.kad.GetValue(ctx, peerKey+peerID)
 	if errors.Is(err, routing.ErrNotFound) {

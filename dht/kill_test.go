@@ -19,11 +19,12 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// childEnv tells the test binary to be a peer instead: a JSON childSpec.
+// childEnv names an environment variable. With it, the test binary runs one peer instead of the
+// tests. Its value is a childSpec in JSON.
 const childEnv = "ECHO_TEST_PEER"
 
 type childSpec struct {
-	Key     string // file
+	Key     string // path of the identity file
 	Charter partition.Charter
 	Join    []string
 }
@@ -37,11 +38,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	LogTo(slog.DiscardHandler) // faults are provoked here
+	LogTo(slog.DiscardHandler) // the tests cause faults on purpose
 	os.Exit(m.Run())
 }
 
-// child runs one peer until it is killed, or its parent goes away.
+// child runs one peer until it is killed or its parent ends.
 func child(text string) error {
 	var spec childSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -60,14 +61,15 @@ func child(text string) error {
 	d.Handle(echo)
 	fmt.Println(d.ID())
 	go func() {
-		_, _ = bufio.NewReader(os.Stdin).ReadByte() // until the parent ends
+		_, _ = bufio.NewReader(os.Stdin).ReadByte() // returns when the parent ends
 		cancel()
 	}()
 	err = d.Run(ctx)
 	return errors.Join(err, d.Close())
 }
 
-// spawn starts a peer as a process and returns its id and a way to kill -9 it.
+// spawn starts a peer as a process. It returns the peer's id and a function that kills it with
+// SIGKILL.
 func spawn(t *testing.T, spec childSpec) (id string, kill func()) {
 	t.Helper()
 	text, err := json.Marshal(spec)
@@ -106,9 +108,9 @@ func spawn(t *testing.T, spec childSpec) (id string, kill func()) {
 	return strings.TrimSpace(line), kill
 }
 
-// A process killed with SIGKILL closes nothing: its QUIC connections look
-// alive to the others for half a minute. It is noticed within seconds all the
-// same, and back, on other ports, it can be called at once.
+// A process killed with SIGKILL closes nothing, and its QUIC connections look alive for half a
+// minute. The others still notice its death within seconds. When it is back on other ports, they
+// can call it at once.
 func TestSIGKILLAndReturn(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 3)
@@ -140,7 +142,7 @@ func TestSIGKILLAndReturn(t *testing.T) {
 	eventually(t, 20*time.Second, "all see the child", sees(true))
 	callAll("at first")
 
-	// Back before it was missed.
+	// It is back before the others noticed.
 	kill()
 	back := time.Now()
 	if again, k := spawn(t, spec); again != id {
@@ -184,8 +186,8 @@ func TestSIGKILLAndReturn(t *testing.T) {
 	}
 }
 
-// warmCoders has wire make its coders here: made first inside the bubble of a
-// test in fake time they could not be used outside it.
+// warmCoders makes the coders of package wire outside of any synctest bubble. Coders that are made
+// inside the bubble of a test cannot be used outside it.
 func warmCoders() {
 	var b bytes.Buffer
 	if err := wire.WriteAdmit(&b, &wire.Admit{Space: "warm", Proof: make([]byte, 4096)}); err != nil {

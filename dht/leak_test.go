@@ -11,8 +11,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Close leaves no goroutine behind, but for memberlist's last probes, which
-// end by themselves within a few seconds. Not parallel: it looks at all.
+// Close leaves no goroutine behind, except for memberlist's last probes. These end by themselves
+// within seconds. The test is not parallel, because it looks at all goroutines.
 func TestCloseWaitsForAll(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	key := newKey(t)
@@ -40,7 +40,7 @@ func TestCloseWaitsForAll(t *testing.T) {
 	}
 }
 
-// drain takes a View that was not read.
+// drain removes a View that was not read, and returns the channel.
 func drain(d *DHT) <-chan partition.View {
 	select {
 	case <-d.Views():

@@ -9,8 +9,8 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Killed and back before anybody noticed, on the same ports, with nobody to
-// join: those who knew it bring it in again.
+// A peer is killed and is back on the same ports before the others notice. It has no join address.
+// The others, which know it, bring it in again.
 func TestQuickReturnWithoutJoin(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 3)
@@ -28,7 +28,7 @@ func TestQuickReturnWithoutJoin(t *testing.T) {
 	t.Logf("back in every view after %s", took)
 }
 
-// The good-bye of a peer is known at once, and as a good-bye.
+// The others learn of a goodbye at once, and know that it was one.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	ds := form(t, 3)
@@ -46,8 +46,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// The founder dies; whoever joined can still bring in others, and knows the
-// founder's signature under the charter.
+// The founder dies. A peer that joined can still bring others in, because it has kept the charter
+// with the founder's signature.
 func TestCharterOutlivesFounder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,6 +72,7 @@ func TestCharterOutlivesFounder(t *testing.T) {
 	}
 }
 
+// whoOwns returns a request for the owner of key.
 func whoOwns(key string) *wire.Request {
 	return &wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Key: key}}}
 }

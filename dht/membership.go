@@ -20,25 +20,26 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// passFile keeps the lasting pass of this peer.
+// passFile is the file in Options.Dir with this peer's lasting pass.
 const passFile = "admission.pass"
 
-// Membership is how a peer came into a private swarm.
+// Membership says how a peer came into a private swarm.
 type Membership = wire.Membership
 
-// Ways are what a peer may show to be let into a private swarm. The zero value
-// is none.
+// Ways has what a peer may show to be admitted to a private swarm. The zero value has no way.
 type Ways struct {
-	Invite   *wire.Invite // as parsed from its code
-	SwarmKey []byte       // wire.SwarmKeyLen bytes that the members share
+	Invite   *wire.Invite // as ParseInvite returns it; nil = none
+	SwarmKey []byte       // wire.SwarmKeyLen bytes that the members share; empty = none
 }
 
-// handshaker is for a peer that does not know the charter yet: only charters are
-// asked for through it. Nil when there is no way in.
+// handshaker returns a host for a peer that does not know the charter yet. Such a host is used only
+// to ask for the charter. It returns nil if there is no way.
 func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (*handshake.Host, error) {
 	if w.Invite == nil && len(w.SwarmKey) == 0 {
 		return nil, nil
 	}
+	// It has no Life, so it asks and never answers. Its prefix is empty, because the charter is the
+	// only guarded protocol.
 	o := handshake.Options{Signer: key, Key: w.SwarmKey, Charter: charterProtocol,
 		Refused: &guard.Tally{}, Context: ctx, Logger: slog.New(slog.DiscardHandler)}
 	if w.Invite != nil {
@@ -54,7 +55,7 @@ func (w Ways) handshaker(ctx context.Context, h host.Host, key crypto.PrivKey) (
 	return handshake.New(h, o), nil
 }
 
-// open is the charter, when it is that of the invite.
+// open returns the charter, if its signature is valid and it is the swarm of the invite.
 func (w Ways) open(sealed *wire.SealedCharter) (partition.Charter, error) {
 	c, err := sealed.Open()
 	if err == nil && w.Invite != nil && c.Digest() != w.Invite.Space {
@@ -64,13 +65,16 @@ func (w Ways) open(sealed *wire.SealedCharter) (partition.Charter, error) {
 	return c, err
 }
 
-// openHandshaker has everything else here speak through a handshake.Host.
+// openHandshaker makes the handshake.Host of a private swarm. Everything that is made later uses it
+// as its host.
 func (d *DHT) openHandshaker() error {
 	o := d.opts
 	pass, err := d.loadPass()
 	if err != nil {
 		return err
 	}
+	// Without a valid pass, the swarm's key is enough. Without either, every handshake would fail,
+	// so New does.
 	_, err = pass.Check(o.Charter.Founder, d.space, d.self.String(), time.Now())
 	if err != nil && len(o.SwarmKey) == 0 {
 		return fmt.Errorf("the swarm %s is private: an invite or its key is needed: %w", o.Charter.Name,
@@ -83,9 +87,11 @@ func (d *DHT) openHandshaker() error {
 	return nil
 }
 
-// loadPass finds the pass kept in Dir, or makes one of the invite.
+// loadPass reads the pass from Dir, or makes one from the invite. The founder's pass is empty. It
+// returns nil if this peer has no pass yet.
 func (d *DHT) loadPass() (*wire.Pass, error) {
 	founder, self := d.opts.Charter.Founder, d.self.String()
+	// The founder's pass is an empty chain of grants.
 	if founder == self {
 		return &wire.Pass{}, nil
 	}
@@ -103,6 +109,7 @@ func (d *DHT) loadPass() (*wire.Pass, error) {
 			return nil, fmt.Errorf("read pass: %w", err)
 		}
 	}
+	// There is no valid pass in Dir. An invite gives one until a member grants a lasting one.
 	inv := d.opts.Invite
 	if inv == nil {
 		return nil, nil
@@ -116,8 +123,8 @@ func (d *DHT) loadPass() (*wire.Pass, error) {
 	return inv.Redeem(self, time.Now())
 }
 
-// savePass keeps a lasting pass. When it cannot be written the peer asks for
-// another after its next start, with its invite or the key.
+// savePass keeps a lasting pass in Dir. If it cannot write the pass, the peer asks for another one
+// after its next start, with its invite or the key.
 func (d *DHT) savePass(p *wire.Pass) {
 	if d.opts.Dir == "" {
 		return
@@ -131,8 +138,8 @@ func (d *DHT) savePass(p *wire.Pass) {
 	}
 }
 
-// Membership is how this peer came into its private swarm; false in an open
-// swarm, and while it has only the swarm's key to show.
+// Membership returns how this peer came into its private swarm. It returns false in an open swarm,
+// and while the peer has only the swarm's key to show.
 func (d *DHT) Membership() (Membership, bool) {
 	if d.handshaker == nil {
 		return Membership{}, false
@@ -140,8 +147,9 @@ func (d *DHT) Membership() (Membership, bool) {
 	return d.handshaker.Membership()
 }
 
-// NewInvite makes an invitation code that is good for life, with ways to this
-// peer in it. Only a member with a lasting pass can make one.
+// NewInvite returns an invitation code that is valid for the duration life, at most
+// wire.MaxInviteLife. The code has this peer's addresses. Only a member with a lasting pass can
+// make one.
 func (d *DHT) NewInvite(life time.Duration) (string, error) {
 	if d.handshaker == nil {
 		return "", errors.New("new invite: the swarm is open: nobody needs one")
@@ -149,7 +157,7 @@ func (d *DHT) NewInvite(life time.Duration) (string, error) {
 	return newInvite(d.opts.Key, d.handshaker.OwnPass(), d.opts.Charter.Founder, d.space, d.Addrs(), life)
 }
 
-// InviteFrom is NewInvite for the peer whose directory dir is, running or not;
+// InviteFrom is NewInvite for the peer with the directory dir. The peer may be running or not.
 // addrs are its addresses with /p2p/ID.
 func InviteFrom(dir string, addrs []string, life time.Duration) (string, error) {
 	key, err := LoadIdentity(filepath.Join(dir, "identity.key"), false)
@@ -172,6 +180,7 @@ func InviteFrom(dir string, addrs []string, life time.Duration) (string, error) 
 		return "", fmt.Errorf("new invite: the swarm %s is open: nobody needs one", c.Name)
 	}
 	pass := &wire.Pass{}
+	// The founder needs no pass file.
 	if c.Founder != PeerID(key) {
 		if b, err = os.ReadFile(filepath.Join(dir, passFile)); err != nil {
 			return "", fmt.Errorf("new invite: this peer has no lasting pass yet, let it run and join first: %w", err)
@@ -183,6 +192,7 @@ func InviteFrom(dir string, addrs []string, life time.Duration) (string, error) 
 	return newInvite(key, pass, c.Founder, c.Digest(), addrs, life)
 }
 
+// newInvite makes an invitation code with a lasting pass. If the pass is not lasting, it is an error.
 func newInvite(key crypto.PrivKey, pass *wire.Pass, founder, space string, addrs []string, life time.Duration) (string,
 	error) {
 	a, err := pass.Check(founder, space, PeerID(key), time.Now())

@@ -15,7 +15,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// mock starts n peers over libp2p's mocknet, all links up.
+// mock starts n peers over libp2p's mocknet, with all links.
 func mock(t *testing.T, n int) (mocknet.Mocknet, []*DHT, func()) {
 	t.Helper()
 	return mockOf(t, n, func(*Options, []*DHT) {})
@@ -30,6 +30,7 @@ func parseAddr(t *testing.T, text string) ma.Multiaddr {
 	return a
 }
 
+// cutBetween removes every link between left and right.
 func cutBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
 	t.Helper()
 	for _, a := range left {
@@ -44,6 +45,7 @@ func cutBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
 	}
 }
 
+// linkBetween makes every link between left and right.
 func linkBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
 	t.Helper()
 	for _, a := range left {
@@ -55,7 +57,7 @@ func linkBetween(t *testing.T, net mocknet.Mocknet, left, right []*DHT) {
 	}
 }
 
-// mockOf is mock with options that change sets, given the peers there are.
+// mockOf is like mock, with the options that change sets. change gets the peers that already run.
 func mockOf(t *testing.T, n int, change func(o *Options, ds []*DHT)) (mocknet.Mocknet, []*DHT, func()) {
 	t.Helper()
 	net := mocknet.New()
@@ -94,8 +96,8 @@ func mockOf(t *testing.T, n int, change func(o *Options, ds []*DHT)) (mocknet.Mo
 	}
 }
 
-// In fake time a swarm is cut in two, both halves believe they are all there
-// is, and after the cut heals they find each other again.
+// In fake time a swarm is cut in two. Each half then sees only its own members. After the cut
+// heals, all peers find each other again.
 func TestCutAndHealInFakeTime(t *testing.T) {
 	racetest.InFakeTime(t, func(t *testing.T) {
 		net, ds, stop := mock(t, 5)
@@ -114,8 +116,8 @@ func TestCutAndHealInFakeTime(t *testing.T) {
 			cancel()
 		}
 		stop()
-		// memberlist does not wait for its probes: in fake time, which stops
-		// with this function, let their timers run out.
+		// memberlist does not wait for its probes. Fake time stops when this function returns, so
+		// let their timers expire first.
 		time.Sleep(time.Minute)
 	})
 }

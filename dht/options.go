@@ -24,74 +24,76 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Caller sends req to the peer that was called and returns its answer.
+// Caller sends req to the peer of a call and returns its answer.
 type Caller func(ctx context.Context, req *wire.Request) (*wire.Response, error)
 
-// Options of a DHT.
+// Options configure a DHT. Except for Key and Charter, the zero value means the default.
 type Options struct {
-	Key     crypto.PrivKey    // this peer's identity, required
-	Charter partition.Charter // of the swarm, required
-	// Listen are the multiaddrs to listen on; default QUIC and TCP on a free
-	// port of every interface. TCP alone will do.
+	Key     crypto.PrivKey    // this peer's identity, Ed25519; required
+	Charter partition.Charter // the swarm's; required
+	// Listen has the multiaddrs to listen on. Default: QUIC and TCP on a free port of every
+	// interface. TCP alone is enough.
 	Listen []string
-	// Join are ways into the swarm: a multiaddr that ends in /p2p/ID, the name
-	// of a file with one such multiaddr a line, or a DNS name with dnsaddr
-	// records. None = the swarm starts here, or is found otherwise.
+	// Join has ways into the swarm. Each one is a multiaddr that ends in /p2p/ID, a file name, or a
+	// DNS name with dnsaddr records. The file has one such multiaddr per line. If Join is empty,
+	// the swarm starts here, or is found in another way.
 	Join []string
-	// Dir keeps what helps to find the swarm again after a restart; it must
+	// Dir is the directory for the files that help to find the swarm after a restart. It must
 	// exist. "" = nothing is kept.
 	Dir string
-	// Known are more ways in, which this peer remembers from before. Unlike Join
-	// they may be wrong by now, and are tried a few times only.
+	// Known has more ways in, which this peer remembers from an earlier run. Unlike those of Join
+	// they may be wrong, so they are tried only a few times.
 	Known []string
 	// MDNS finds peers of the same swarm on the local network.
 	MDNS bool
-	// LAN is a swarm of a local network: the private, loopback and link-local
-	// addresses that members announce are dialled. It follows from MDNS, from
-	// Listen addresses that are all private, and from Join addresses that are.
+	// LAN says that the swarm is on a local network. Then this peer also dials private, loopback
+	// and link-local addresses that members announce. MDNS implies LAN. So do Listen addresses that
+	// are all private, and Join addresses that are all private.
 	LAN bool
-	// AllowLoopback publishes loopback addresses although there are others;
-	// with none but loopback they are published anyhow.
+	// AllowLoopback publishes loopback addresses even if there are other ones. If there are no
+	// other ones, they are always published.
 	AllowLoopback bool
 
-	Capacity int              // 1 to 16, 0 = 1
-	LoadStep int              // 0 to 16
-	Location *partition.Point // nil = not told
-	Version  string           // of the program
+	Capacity int              // of this peer, relative to others; 1 to 16, 0 = 1
+	LoadStep int              // 0 to 16, higher = busier
+	Location *partition.Point // nil = not published
+	Version  string           // of the program, at most wire.MaxVersion bytes
 
-	// Pass into a private swarm, for a peer that has none in Dir yet: an invite,
-	// or the key that its members share. A founder needs neither.
+	// Ways admits this peer to a private swarm if Dir has no pass yet. It is an invite, or the key
+	// that the members share. A founder needs neither.
 	Ways
 
-	// Priority says which requests are served though all places for the others
-	// are taken; nil = none. Faulty is told who sent a request that was no good.
+	// Priority reports whether a request is served even if the places for other requests are all
+	// taken. nil = no request is. Faulty is called with the id of a peer that sent an invalid
+	// request. Both must be safe for concurrent use.
 	Priority func(*wire.Request) bool
 	Faulty   func(from string)
 
-	CallTimeout  time.Duration // of a Call whose context has no deadline; default 30 s
-	ReadTimeout  time.Duration // to read one request or write one response; default 30 s
-	ServeTimeout time.Duration // of the context of a handler; default 60 s
-	// MaxServing is how many requests are served at once; more are refused as
-	// busy. A quarter is kept for the urgent ones. MaxServingPeer is how many of
-	// one peer, so that a flood of one leaves room for the rest. Default 256 and
-	// 32.
+	CallTimeout  time.Duration // for a Call whose context has no deadline; default 30 s
+	ReadTimeout  time.Duration // to read one request or to write one response; default 30 s
+	ServeTimeout time.Duration // until the context of a Handler ends; default 60 s
+	// MaxServing is the number of requests served at once. Further ones are refused as busy. A
+	// quarter of the places is reserved for requests that Priority selects. MaxServingPeer is the
+	// limit for one peer, so that one peer cannot take all places. Default 256 and 32.
 	MaxServing, MaxServingPeer int
-	// MaxOutsiders is how many requests of peers that are no members are read or
-	// served at once; half of them from one address. More are reset unread.
-	// Default 64, or 256 in a swarm of several zones.
+	// MaxOutsiders is the number of requests of outsiders that are read or served at once. At most
+	// half of them may come from one address, and three quarters from one network. Further ones are
+	// reset unread. Default 64, or 256 in a swarm of several zones.
 	MaxOutsiders int
-	MaxCalls     int // calls to one peer at once; more wait; default 8
+	MaxCalls     int // calls to one peer at once; further ones wait; default 8
 
 	Logger     *slog.Logger          // nil = discard
-	Registerer prometheus.Registerer // for libp2p's own metrics; nil = none
+	Registerer prometheus.Registerer // for libp2p's own metrics; nil = no metrics
 	Datastore  ds.Batching           // for Kademlia's records; nil = in memory
-	// Around stands around every Call to another peer, for tests that lose,
-	// repeat or delay messages: next does the Call. nil = next alone.
+	// Around wraps every Call to another peer. Tests use it to lose, repeat or delay messages. next
+	// makes the Call. nil = only next runs.
 	Around func(ctx context.Context, to string, req *wire.Request, next Caller) (*wire.Response, error)
-	// Host is used instead of an own one, for tests; its creator closes it.
+	// Host replaces the host that New makes; for tests. Its creator closes it. It must have the key
+	// Key.
 	Host host.Host
 }
 
+// fill checks the options, sets defaults, and returns all faults joined.
 func (o *Options) fill() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -128,6 +130,7 @@ func (o *Options) fill() error {
 			fault("an empty join address")
 		}
 	}
+	// The peer signs with Key, and others check that with the host's id.
 	if o.Host != nil && o.Key != nil && !o.Host.ID().MatchesPrivateKey(o.Key) {
 		fault("the host has another key")
 	}
@@ -153,7 +156,8 @@ func (o *Options) fill() error {
 	return errors.Join(faults...)
 }
 
-// lan says whether the swarm is one of a local network: see Options.LAN.
+// lan reports whether the swarm is on a local network, see Options.LAN. It reads the files that
+// Join names.
 func (o *Options) lan() bool {
 	if o.LAN || o.MDNS {
 		return true
@@ -166,6 +170,7 @@ func (o *Options) lan() bool {
 	}
 	var join []string
 	for _, entry := range o.Join {
+		// An entry may be a file with addresses, see Options.Join.
 		b, err := os.ReadFile(entry)
 		if err != nil || len(b) > maxJoinFile {
 			join = append(join, entry)
@@ -176,6 +181,7 @@ func (o *Options) lan() bool {
 	return all(o.Listen) || all(join)
 }
 
+// orDefault sets v to the value to if v is zero.
 func orDefault[T comparable](v *T, to T) {
 	var zero T
 	if *v == zero {
@@ -183,19 +189,22 @@ func orDefault[T comparable](v *T, to T) {
 	}
 }
 
-// prefix is the protocol prefix of c's swarm.
+// prefix returns the protocol prefix of c's swarm.
 func prefix(c partition.Charter) protocol.ID {
 	const digits = 16
 	d := c.Digest()
 	return protocol.ID("/echo/" + d[:min(len(d), digits)])
 }
 
-// Errors of this package that callers tell apart.
+// Errors of this package that callers can tell apart. ErrNoPeer: the peer was not reached and has
+// not seen the request. ErrReplayed: the answer has the id of another call, so the peer may have
+// sent an old one again.
 var (
 	ErrNoPeer   = errors.New("peer cannot be reached")
 	ErrReplayed = errors.New("the answer is to another call")
 )
 
+// decodePeer parses a peer id. The error wraps ErrNoPeer, because no peer has such an id.
 func decodePeer(id string) (peer.ID, error) {
 	p, err := peer.Decode(id)
 	if err != nil {

@@ -6,18 +6,21 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// places bound how many calls are served at once: in all, of one peer, and of
-// those that are not urgent, which is known only when a call has been read.
+// places limits how many calls are served at once: all together, of one peer, and those that are
+// not urgent. Whether a call is urgent is known only when it has been read. Safe for concurrent
+// use.
 type places struct {
 	all, peer, bulk int // limits
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// now served: all, and those that are not urgent
 	served int
 	bulky  int
 	of     map[peer.ID]int
 }
 
-// take is for a call that is about to be read; false when there is no room.
+// take takes a place for a call of a member that has been read. It returns false if there is none.
+// The caller gives it back with leave.
 func (p *places) take(from peer.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,6 +35,7 @@ func (p *places) take(from peer.ID) bool {
 	return true
 }
 
+// leave gives back a place of take.
 func (p *places) leave(from peer.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +45,8 @@ func (p *places) leave(from peer.ID) {
 	}
 }
 
-// takeBulk is for a call that has been read and can wait.
+// takeBulk takes a place for a call that is not urgent, in addition to take. The caller gives it
+// back with leaveBulk.
 func (p *places) takeBulk() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,12 +57,14 @@ func (p *places) takeBulk() bool {
 	return true
 }
 
+// leaveBulk gives back a place of takeBulk.
 func (p *places) leaveBulk() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.bulky--
 }
 
+// taken returns how many places are taken.
 func (p *places) taken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

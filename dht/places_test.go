@@ -2,8 +2,7 @@ package dht
 
 import "testing"
 
-// A flood of one peer leaves room for the rest, and bulk leaves room for what
-// is urgent.
+// One peer cannot take all places, and calls that are not urgent leave places for urgent ones.
 func TestPlacesAreSharedOut(t *testing.T) {
 	p := places{all: 8, peer: 3, bulk: 6}
 	for i := range 5 {

@@ -14,6 +14,7 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
+// A full datastore replaces old records and counts that.
 func TestRecordsOfKademliaAreBounded(t *testing.T) {
 	refused := &guard.Tally{}
 	r := newRecords(100, refused)
@@ -30,8 +31,8 @@ func TestRecordsOfKademliaAreBounded(t *testing.T) {
 	}
 }
 
-// A request that is not urgent gets nowhere by the protocol of those that are,
-// and who is no member is told nothing of where members are.
+// A request that is not urgent is refused on the urgent protocol. An outsider does not learn where
+// a member is.
 func TestPriorityAndVouchAreForMembers(t *testing.T) {
 	t.Parallel()
 	urgent := func(r *wire.Request) bool { return r.GetConfigs() != nil }
@@ -59,7 +60,8 @@ func TestPriorityAndVouchAreForMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = v.Reset() }()
-	_, _ = v.Write(append(binary.AppendUvarint(nil, uint64(len(ds[1].self))), ds[1].self...)) // it may be reset already
+	// the stream may already be reset
+	_, _ = v.Write(append(binary.AppendUvarint(nil, uint64(len(ds[1].self))), ds[1].self...))
 	if n, err := v.Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Error("a stranger is told where a member is")
 	}

@@ -10,11 +10,12 @@ import (
 	"github.com/echo-node/echo-node/dht/guard"
 )
 
-// MaxRecords is the most records of Kademlia that are kept for others.
+// MaxRecords is the largest number of Kademlia records that this peer keeps for others.
 const MaxRecords = 1 << 14
 
-// records is a datastore in memory with so many entries at most. A new one takes
-// the place of any: what counts is published again every republish.
+// records is a datastore in memory with at most most entries. If it is full, a new entry replaces
+// an arbitrary one. That is safe, because peers publish their records again after each republish
+// interval.
 type records struct {
 	ds.Batching
 	most    int
@@ -24,12 +25,13 @@ type records struct {
 	keys map[ds.Key]struct{}
 }
 
+// newRecords makes an empty datastore. refused counts the entries that were replaced.
 func newRecords(most int, refused *guard.Tally) *records {
 	return &records{Batching: dssync.MutexWrap(ds.NewMapDatastore()), most: most, refused: refused,
 		keys: map[ds.Key]struct{}{}}
 }
 
-// Put is ds.Datastore's.
+// Put implements ds.Datastore.
 func (r *records) Put(ctx context.Context, key ds.Key, value []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +52,7 @@ func (r *records) Put(ctx context.Context, key ds.Key, value []byte) error {
 	return nil
 }
 
-// Delete is ds.Datastore's.
+// Delete implements ds.Datastore.
 func (r *records) Delete(ctx context.Context, key ds.Key) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,5 +60,6 @@ func (r *records) Delete(ctx context.Context, key ds.Key) error {
 	return r.Batching.Delete(ctx, key)
 }
 
-// Batch is ds.Batching's.
+// Batch implements ds.Batching. The batch writes through Put and Delete, so the limit holds for it
+// too.
 func (r *records) Batch(context.Context) (ds.Batch, error) { return ds.NewBasicBatch(r), nil }

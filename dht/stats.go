@@ -5,45 +5,44 @@ import (
 	"github.com/echo-node/echo-node/dht/zone"
 )
 
-// Stats are counters since New, and a few present sizes.
+// Stats has counters since New, and a few present sizes.
 type Stats struct {
 	CallsOut    uint64 // calls made
-	CallsFailed uint64 // of them, without an answer
+	CallsFailed uint64 // of these, without an answer
 	CallsIn     uint64 // calls received
-	Busy        uint64 // of them, refused for want of room
-	Malformed   uint64 // of them, refused as malformed or unknown
-	Replayed    uint64 // answers that were to another call, as of a peer that sends old ones again
-	Cut         uint64 // of them, ended before the request was there, as by slowness
-	BytesIn     uint64 // of calls and answers, as on the wire
-	BytesOut    uint64
+	Busy        uint64 // of these, refused because there was no place
+	Malformed   uint64 // of these, refused as malformed or unknown
+	Replayed    uint64 // answers to another call; a hostile peer may send old answers again
+	Cut         uint64 // calls received whose request did not arrive completely, often because of slowness
+	BytesIn     uint64 // bytes of requests and answers, as sent
+	BytesOut    uint64 // the same, in the other direction
 	StaleConns  uint64 // connections closed because they did not answer a ping
-	Published   uint64 // times the own descriptor was stored in Kademlia
+	Published   uint64 // number of times that this peer stored its descriptor in Kademlia
 
-	// HandshakeFailed counts what a private swarm refused, by reason: stranger (no
-	// pass), expired, forged, other-peer, no-member, other-swarm, wrong-key,
-	// oversize, version, malformed, cut, and late (a connection on which nothing
-	// was shown in time).
+	// HandshakeFailed counts refusals of a private swarm, by reason: stranger (no pass), expired,
+	// forged, other-peer, no-member, other-swarm, wrong-key, oversize, version, malformed, cut,
+	// late. late is a connection without a handshake in time.
 	HandshakeFailed map[string]uint64
 
-	// NoPlace counts streams and connections that found no place, by the pool and
-	// the limit that was reached, as in rpc-addr or urgent-member. See guard.Pool.
+	// NoPlace counts streams and connections that found no place, by the pool and the limit that
+	// was reached. Examples are rpc-addr and urgent-member. See guard.Pool.
 	NoPlace map[string]uint64
 
-	// NotDialled counts addresses that were not dialled, by reason: see package guard.
-	// met-other-identity counts dials that met somebody else than was said.
+	// NotDialled counts addresses that were not dialled, by reason; see package guard.
+	// met-other-identity counts dials that reached a peer with another id than expected.
 	NotDialled map[string]uint64
 
-	// RejectedDescriptors of Kademlia by reason: forged, expired, malformed,
-	// oversize, old (a higher sequence was there).
+	// RejectedDescriptors counts descriptors from Kademlia that were refused, by reason: forged,
+	// expired, malformed, oversize, old. old means that there was one with a higher sequence.
 	RejectedDescriptors map[string]uint64
 
-	Peers        int // connected
-	RoutingTable int // peers in Kademlia's table
+	Peers        int // connected peers
+	RoutingTable int // peers in Kademlia's routing table
 	Member       member.Stats
 	Zone         zone.Stats
 }
 
-// Stats are the counters so far.
+// Stats returns the counters so far.
 func (d *DHT) Stats() Stats {
 	c, v, g := &d.calls.count, d.dir.check, &d.guard.Count
 	return Stats{CallsOut: c.callsOut.Load(), CallsFailed: c.callsFailed.Load(), CallsIn: c.callsIn.Load(),

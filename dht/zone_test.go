@@ -20,7 +20,7 @@ import (
 	"github.com/echo-node/echo-node/partition/racetest"
 )
 
-// keyIn is a new identity whose place is in that zone.
+// keyIn returns a new identity whose place is in that zone.
 func keyIn(t testing.TB, zone string) crypto.PrivKey {
 	t.Helper()
 	z, err := partition.ParseZone(zone)
@@ -34,10 +34,10 @@ func keyIn(t testing.TB, zone string) crypto.PrivKey {
 	}
 }
 
-// replica answers who-owns by the rule: its View, and its zone's depth.
+// replica answers who-owns from its View, with the depth of its zone.
 type replica struct {
 	d   *DHT
-	lie func(*wire.WhoOwnsAnswer) // nil = it does not
+	lie func(*wire.WhoOwnsAnswer) // changes each answer; nil = the answers are honest
 }
 
 func (k *replica) answer(_ context.Context, _ string, req *wire.Request) *wire.Response {
@@ -59,9 +59,9 @@ func (k *replica) answer(_ context.Context, _ string, req *wire.Request) *wire.R
 	return &wire.Response{Body: &wire.Response_WhoOwns{WhoOwns: a}}
 }
 
-// zoned starts peers whose places are in those zones, the first the founder, in
-// a swarm whose zones split above most members. They are in fake time, over a
-// network in memory; stop ends them.
+// zoned starts peers whose places are in the given zones. The first is the founder. A zone with
+// more than most members splits. The peers run in fake time over a network in memory. stop ends
+// them.
 func zoned(t *testing.T, most int, zones ...string) (ds []*DHT, add func(zone string, join *DHT) *DHT, stop func()) {
 	t.Helper()
 	net := mocknet.New()
@@ -111,7 +111,7 @@ func zoned(t *testing.T, most int, zones ...string) (ds []*DHT, add func(zone st
 	}
 }
 
-// within waits for a condition, in fake time, and says how long it took.
+// within waits in fake time until ok holds, and returns how long that took.
 func within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -124,8 +124,8 @@ func within(t *testing.T, limit time.Duration, what string, ok func() bool) time
 	return time.Since(began)
 }
 
-// inZones waits until every peer is in the zone of that name, and in no other
-// list, and its View is exactly those of the same zone.
+// inZones waits until each peer is in its zone and in no other list. Its View then has as many
+// members as are in that zone.
 func inZones(t *testing.T, limit time.Duration, ds []*DHT, zones []string) time.Duration {
 	t.Helper()
 	size := map[string]int{}
@@ -151,8 +151,8 @@ func inZones(t *testing.T, limit time.Duration, ds []*DHT, zones []string) time.
 	})
 }
 
-// allPlaces is the zones' names for nine peers, mixed so that they join in no
-// order. (With twelve the race detector's own runtime fails in fake time.)
+// allPlaces returns the zones of nine peers. They are mixed, so that the order of joining does not
+// follow the zones. With twelve peers, the race detector itself fails in fake time.
 func allPlaces() []string {
 	var out []string
 	for range 3 {
@@ -161,9 +161,9 @@ func allPlaces() []string {
 	return out
 }
 
-// A swarm of nine splits by itself into three zones of three; whoever is a
-// stranger to a zone finds the owner of each of its slices, and so does a peer
-// that comes later and lands in its own zone, whom ever it asked first.
+// A swarm of nine splits by itself into three zones of three. Members of other zones find the owner
+// of each slice. A peer that comes later finds owners too, and enters its own zone, whichever peer
+// it asks first.
 func TestZonesSplitAndStrangersFindOwners(t *testing.T) {
 	racetest.InFakeTime(t, testZonesSplit)
 }
@@ -209,7 +209,7 @@ func testZonesSplit(t *testing.T) {
 		}
 	}
 
-	late := add("hash/01", ds[1]) // who is of zone hash/1
+	late := add("hash/01", ds[1]) // ds[1] is in the zone hash/1
 	t.Logf("a newcomer is in its zone after %s", inZones(t, 10*time.Minute, append(ds, late), append(zones, "hash/01")))
 	found, err := ds[0].FindZone(ctx, late.Zone())
 	if err != nil || !slices.ContainsFunc(found, func(x Descriptor) bool {
@@ -220,8 +220,8 @@ func testZonesSplit(t *testing.T) {
 	}
 }
 
-// A member that holds something of the other half keeps everybody in the wider
-// list, and replicas are ranked by halves all the same, until it has given it away.
+// A member that holds a slice of the other half keeps all members in the wider list until it has
+// given the slice away. Meanwhile all members are already in their halves.
 func TestSplitWaitsForHandOver(t *testing.T) {
 	racetest.InFakeTime(t, testSplitWaits)
 }
@@ -236,7 +236,7 @@ func testSplitWaits(t *testing.T) {
 	within(t, 60*time.Second, "all are in their halves", func() bool {
 		return !slices.ContainsFunc(ds, func(d *DHT) bool { return d.Zone().Depth() != 1 })
 	})
-	// Past the least time in two lists nobody has left the wider one.
+	// This is longer than the shortest time in two lists. Still no member has left the wider one.
 	time.Sleep(10 * zone.Settle)
 	for i, d := range ds {
 		if d.View().Len() != len(ds) {
@@ -249,8 +249,8 @@ func testSplitWaits(t *testing.T) {
 	t.Logf("apart %s after the last slice was given away", inZones(t, 10*time.Minute, ds, zones))
 }
 
-// What liars say about owners: nothing that cannot be checked is believed, and
-// one liar among honest members is outvoted or does no harm.
+// Members that lie about owners. The asker believes nothing that it cannot check. One liar among
+// honest members is outvoted or does no harm.
 func TestLiesAboutOwners(t *testing.T) {
 	racetest.InFakeTime(t, testLies)
 }
@@ -297,7 +297,8 @@ func testLies(t *testing.T) {
 		}
 		ds[0].zones.Meet(ds[1].Zone(), ds[1].self, ds[3].self, ds[5].self, ds[6].self)
 		before := c.count(ds[0].Stats().Zone)
-		// Each search asks some of the members, drawn at random. After 36 searches the liar was asked.
+		// Each search asks some of the members, drawn at random. After 36 searches the liar was
+		// asked.
 		for _, s := range slicesOf[36*i:][:36] {
 			o, err := ds[0].FindOwner(ctx, s)
 			if c.fails != errors.Is(err, zone.ErrNoOwner) || err == nil && o.ID() != honest(s) {
@@ -313,6 +314,8 @@ func testLies(t *testing.T) {
 	}
 }
 
+// Fifty concurrent calls of FindOwner for one slice share one search, and its result is in the
+// cache.
 func TestFindOwnerIsOneSearch(t *testing.T) {
 	racetest.InFakeTime(t, testOneSearch)
 }

@@ -12,29 +12,31 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// careful is the host as everything of this package uses it: streams that come
-// in need a place (see pool), and before a peer is dialled it is found out which
-// of its addresses are its own (see dials).
+// careful is the host as everything in package dht uses it. An incoming stream needs a place (see
+// Pool). Before it dials a member, it finds out which of the member's addresses are its own (see
+// dials).
 type careful struct {
 	host.Host
 	g       *Guard
 	streams map[string]*Pool // by kind, see kindOf
 }
 
-// Kinds of streams that come in, with their limits. Calls have lanes instead.
+// The kinds of incoming streams that have limits here. Calls have lanes instead.
 const (
 	swimPackets = "swim-packet"
 	swimStates  = "swim-stream"
 	kademlia    = "kad"
-	questions   = "question" // of the charter, of admission, of addresses
+	questions   = "question" // about the charter, admission and addresses
 )
 
 const (
-	outsiderStreams = 128 // of one kind, held by outsiders
-	outsiderStates  = 64  // memberlist serves 128 exchanges at once, of anybody
-	memberStreams   = 4096
+	outsiderStreams = 128  // of one kind, held by outsiders
+	outsiderStates  = 64   // memberlist serves 128 exchanges at once, of members and outsiders together
+	memberStreams   = 4096 // of one kind, held by members
 )
 
+// newCareful makes the pools of each kind of stream. In a swarm of several zones, outsiders get four times
+// as many places for Kademlia, because most of the swarm is in other zones.
 func newCareful(h host.Host, g *Guard) *careful {
 	c := &careful{Host: h, g: g, streams: map[string]*Pool{}}
 	for kind, one := range map[string]struct{ all, outsider, member int }{
@@ -44,6 +46,7 @@ func newCareful(h host.Host, g *Guard) *careful {
 		questions:   {outsiderStreams, 4, 16},
 	} {
 		n := one.all
+		// In a swarm of several zones, most peers in Kademlia are outsiders.
 		if g.opts.Zones && kind == kademlia {
 			n *= 4
 		}
@@ -53,7 +56,8 @@ func newCareful(h host.Host, g *Guard) *careful {
 	return c
 }
 
-// kindOf is the kind of a protocol of ours; "" = it is not ours, or a call.
+// kindOf returns the kind of a protocol. It returns "" for calls, and for protocols that are not of
+// this project.
 func (c *careful) kindOf(id protocol.ID) string {
 	text := string(id)
 	switch {
@@ -61,6 +65,7 @@ func (c *careful) kindOf(id protocol.ID) string {
 		return ""
 	case slices.Contains(c.g.opts.Questions, id), id == c.g.opts.Prefix+VouchSuffix:
 		return questions
+	// libp2p's own protocols, such as identify and ping, have libp2p's limits.
 	case !strings.HasPrefix(text, string(c.g.opts.Prefix)+"/"):
 		return ""
 	case strings.Contains(text, "/swim-packet/"):
@@ -73,17 +78,17 @@ func (c *careful) kindOf(id protocol.ID) string {
 	return questions
 }
 
-// SetStreamHandler is host.Host's.
+// SetStreamHandler implements host.Host. Streams without a place are reset.
 func (c *careful) SetStreamHandler(id protocol.ID, h network.StreamHandler) {
 	c.Host.SetStreamHandler(id, c.placed(id, h))
 }
 
-// SetStreamHandlerMatch is host.Host's.
+// SetStreamHandlerMatch implements host.Host. Streams without a place are reset.
 func (c *careful) SetStreamHandlerMatch(id protocol.ID, match func(protocol.ID) bool, h network.StreamHandler) {
 	c.Host.SetStreamHandlerMatch(id, match, c.placed(id, h))
 }
 
-// placed has h see a stream only when there is a place for it.
+// placed returns a handler that passes a stream to h only if there is a place for it.
 func (c *careful) placed(id protocol.ID, h network.StreamHandler) network.StreamHandler {
 	places := c.streams[c.kindOf(id)]
 	if places == nil {
@@ -99,8 +104,9 @@ func (c *careful) placed(id protocol.ID, h network.StreamHandler) network.Stream
 	}
 }
 
-// NewStream is host.Host's.
+// NewStream implements host.Host. It first finds an address of p, if it may dial.
 func (c *careful) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
+	// The caller may want a stream only if there is a connection.
 	if none, _ := network.GetNoDial(ctx); !none {
 		c.g.approach(ctx, p)
 	}
@@ -109,7 +115,8 @@ func (c *careful) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) 
 	return s, err
 }
 
-// Connect is host.Host's.
+// Connect implements host.Host. It first finds an address of the peer, if none of those in info may
+// be dialled.
 func (c *careful) Connect(ctx context.Context, info peer.AddrInfo) error {
 	if c.g.gate != nil && c.Network().Connectedness(info.ID) != network.Connected &&
 		!c.g.gate.dialable(info.ID, info.Addrs) {
@@ -120,25 +127,27 @@ func (c *careful) Connect(ctx context.Context, info peer.AddrInfo) error {
 	return err
 }
 
-// dialled learns from a dial that failed.
+// dialled learns from a failed dial.
 func (g *Guard) dialled(err error) {
 	if err != nil && g.gate != nil {
 		g.gate.learn(err)
 	}
 }
 
-// arriveWait is how long a member is waited for whose addresses nobody vouches
-// for: it dials us, as every new member dials those that were there before it.
+// arriveWait is how long this peer waits for a member for whose addresses nobody vouches. Every new
+// member dials those that were there before it. So that member probably dials this peer.
 const arriveWait = 2 * time.Second
 
-// approach finds an address of a member at which it may be dialled, or waits a
-// moment for the member to come. It is no error when neither happens: the dial
-// that follows says so.
+// approach finds an address at which a member p may be dialled, or waits up to arriveWait for p to
+// connect. If neither happens, it reports no error, because the dial that follows reports one.
 func (g *Guard) approach(ctx context.Context, p peer.ID) {
+	// There is nothing to find if there is a connection or a good address. For outsiders there are
+	// no witnesses.
 	if g.gate == nil || p == g.self || g.base.Network().Connectedness(p) == network.Connected ||
 		g.gate.dialable(p, g.base.Peerstore().Addrs(p)) || !g.IsMember(p) {
 		return
 	}
+	// Wait from now on, because p may connect while the witnesses answer.
 	came := g.gate.await(p)
 	if g.askWitnesses(ctx, p) {
 		return

@@ -12,16 +12,16 @@ import (
 	"github.com/multiformats/go-multistream"
 )
 
-// checkTimeout is how long an old connection has to answer.
+// checkTimeout is the time in which an old connection must answer a ping.
 const checkTimeout = 2 * time.Second
 
-// connected looks after a new connection. When a peer is killed and comes back,
-// its old connection looks alive for half a minute, and libp2p may well choose
-// it for new streams, which then vanish. So a second connection to a peer puts
-// the others to the test.
+// connected handles a new connection. If a peer is killed and starts again, its old connection
+// looks alive for half a minute. libp2p may choose it for new streams, which are then lost. So
+// after a second connection to a peer, this peer tests the others.
 func (g *Guard) connected(n network.Network, c network.Conn) {
 	if g.gate != nil && !g.gate.connected(c) {
-		// Not from here: libp2p still tells others of the connection.
+		// Close it in another goroutine, because libp2p is still reporting the connection to other
+		// notifiees.
 		go func() { _ = c.CloseWithError(network.ConnResourceLimitExceeded) }()
 		return
 	}
@@ -32,20 +32,22 @@ func (g *Guard) connected(n network.Network, c network.Conn) {
 	}
 }
 
+// disconnected gives the place of a closed connection back.
 func (g *Guard) disconnected(_ network.Network, c network.Conn) {
 	if g.gate != nil {
 		g.gate.disconnected(c)
 	}
 }
 
-// Suspect puts all connections to p to the test, after a call failed.
+// Suspect tests all connections to p. Call it after a call to p failed. It does not wait for the
+// tests.
 func (g *Guard) Suspect(p peer.ID) {
 	for _, c := range g.base.Network().ConnsToPeer(p) {
 		g.testConn(c)
 	}
 }
 
-// testConn closes c unless it answers a ping in time.
+// testConn closes c if it does not answer a ping within checkTimeout. It does not wait for that.
 func (g *Guard) testConn(c network.Conn) {
 	if !g.opts.Life.Begin() {
 		return
@@ -60,7 +62,7 @@ func (g *Guard) testConn(c network.Conn) {
 	}()
 }
 
-// pingConn exchanges a libp2p ping on exactly this connection.
+// pingConn exchanges a libp2p ping on c itself, and not on another connection to the same peer.
 func pingConn(ctx context.Context, c network.Conn) error {
 	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "ping"), checkTimeout)
 	defer cancel()

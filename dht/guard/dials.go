@@ -9,96 +9,102 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// dials decides which addresses are dialled. Anyone can announce a victim's
-// address: in a descriptor, a Kademlia record, an identify message. So what a
-// peer says of itself is a claim, and a claim is dialled only as far as somebody
-// has seen it hold, with pauses that grow, and an end:
+// dials decides which addresses are dialled. Anybody can announce the address of a victim: in a
+// descriptor, a Kademlia record, or an identify message. So an announced address is only a claim. A
+// claim is dialled only as far as this peer or a witness saw it hold. There are growing pauses
+// between dials, and an end:
 //
-//	trusted   the user of this peer named it                         at any time
-//	proven    this peer reached that identity there within a day     until a day after the last time
-//	seen      that identity came to us from that IP address          the same, seenTries times at most
-//	vouched   most members that were asked have proven or seen it    vouchedTries times a day
-//	else      two members drawn by the IP address, in turn           once a day each, by TCP
+//	trusted   the user of this peer named the address               at any time
+//	proven    this peer reached the peer there within a day         until a day after the last time
+//	seen      the peer came from that IP address within a day       the same, at most seenTries times
+//	vouched   most members that were asked have proven or seen it   vouchedTries times a day
+//	else      two members, drawn by the IP address                  once a day each, only by TCP
 //
-// At an IP address where nobody of the swarm was met, all identities together
-// have vouchedTries a day. Where the identity was another than expected, nothing
-// is dialled for a day, unless the expected one comes from there.
+// In a swarm of several zones there are no witnesses for members of other zones. There, each peer
+// may try an "else" address once a day, without a draw and by any transport.
 //
-// It is pure: time is an argument. It is not safe for concurrent use. A crash
-// loses it; the book keeps what was proven.
+// At an IP address where no peer of the swarm was met, all claims together have vouchedTries dials
+// a day. If a dial met another peer than expected, the address is not dialled for a day, unless the
+// expected peer comes from there.
+//
+// dials is pure: time is an argument. It is not safe for concurrent use. A crash loses it, but the
+// book (package dht) keeps the proven addresses.
 type dials struct {
-	lan     bool                                      // private addresses are dialled as well
-	zones   bool                                      // members of other zones are met with nobody to vouch for them
-	member  func(peer.ID) bool                        // of whom more is remembered when there is no room for all
-	drawn   func(at netip.Prefix, now time.Time) bool // is it this peer that may try an address now?
+	lan     bool                                      // private addresses are dialled too
+	zones   bool                                      // the swarm has several zones, see above
+	member  func(peer.ID) bool                        // members are remembered longer if there is no room for all
+	drawn   func(at netip.Prefix, now time.Time) bool // may this peer now try an address without witnesses? nil = never
 	trials  map[claim]*trial
 	places  map[netip.Prefix]*landmark
-	banned  map[string]time.Time // addresses of somebody else than was said, by their bytes
-	seen    map[peer.ID]map[netip.Prefix]time.Time
-	metHere int       // entries of seen
-	swept   time.Time // old entries were looked for
-	minute  int64
-	draws   int // in that minute
+	banned  map[string]time.Time                   // by the bytes of the address: a dial met another peer there
+	seen    map[peer.ID]map[netip.Prefix]time.Time // IP addresses from which each peer came, and when
+	metHere int                                    // number of entries in seen
+	swept   time.Time                              // when old entries were last removed
+	minute  int64                                  // the minute, since 1970, of the last draw
+	draws   int                                    // draws in that minute
 }
 
-// claim is that id can be reached at addr.
+// claim says that the peer id can be reached at addr.
 type claim struct {
 	id   peer.ID
-	addr string // its bytes
+	addr string // bytes of the multiaddr
 }
 
+// trial is what is known of one claim.
 type trial struct {
 	trusted, proven, vouched time.Time // the last time that it was; zero = never
-	last                     time.Time // the last try
-	tries                    int       // since it was proven
+	last                     time.Time // the last dial
+	tries                    int       // dials since it was proven, or within a day
 }
 
-// landmark is an IP address.
+// landmark is what is known of an IP address.
 type landmark struct {
-	met   time.Time // a peer proved to be there
-	tries int       // where nobody was met
-	last  time.Time
-	drawn time.Time
+	met   time.Time // when a peer last proved to be there
+	tries int       // dials there, as long as no peer was met
+	last  time.Time // the last of these dials
+	drawn time.Time // when this peer last tried it because of a draw
 }
 
 // Limits of dialling.
 const (
 	MaxClaims  = 1 << 14 // addresses of peers that were tried or proven
 	MaxPlaces  = 1 << 13 // IP addresses
-	MaxBanned  = 1 << 12 // addresses that were somebody else's
+	MaxBanned  = 1 << 12 // addresses at which another peer was met
 	MaxSeen    = 1 << 13 // IP addresses from which peers came
-	maxSeenOne = 4       // of them, of one peer
+	maxSeenOne = 4       // of these, of one peer
 
-	dialMemory   = 24 * time.Hour   // for how long all of this is remembered
-	trustLife    = time.Minute      // the join loop says so again before it dials
-	dialWindow   = 3 * time.Second  // calls that want the same dial share it
-	firstPause   = time.Second      // after a dial of what was proven or seen
-	longestPause = 10 * time.Minute // it grows by three fifths each time
-	vouchedPause = time.Minute      // the same after what others vouch for, times five each time
-	vouchedTries = 3
-	seenTries    = 24
-	drawnMembers = 2
-	maxDraws     = 6 // addresses of whomever that this peer tries in a minute, being drawn
+	dialMemory   = 24 * time.Hour   // how long all of this is remembered
+	trustLife    = time.Minute      // the join loop renews it before each dial
+	dialWindow   = 3 * time.Second  // within this time, several calls share one dial
+	firstPause   = time.Second      // the first pause after a dial of a proven or seen claim
+	longestPause = 10 * time.Minute // the longest such pause; each is eight fifths of the one before
+	vouchedPause = time.Minute      // the first pause for a vouched claim; each further one is five times as long
+	vouchedTries = 3                // dials of a vouched claim in a day
+	seenTries    = 24               // dials of a seen claim that is not proven
+	drawnMembers = 2                // members that are drawn for an address
+	maxDraws     = 6                // addresses without witnesses that this peer tries in a minute
 )
 
-// Reasons why an address is not dialled.
+// Reasons why an address is not dialled. They are names in Counts.NotDialled.
 const (
-	dialNoIP     = "no-ip"
-	dialPrivate  = "private"
-	dialBanned   = "other-identity"
-	dialPause    = "pause"
-	dialEnded    = "ended"
-	dialUnproven = "unproven"
-	dialFull     = "full"
+	dialNoIP     = "no-ip"          // the address has no IP address
+	dialPrivate  = "private"        // it is private, and the swarm is not on a local network
+	dialBanned   = "other-identity" // another peer was met there
+	dialPause    = "pause"          // too early after the last dial
+	dialEnded    = "ended"          // no dial is left for today
+	dialUnproven = "unproven"       // no member vouches for it, and this peer is not drawn
+	dialFull     = "full"           // there is no room to remember the dial
 )
 
+// newDials makes a dials that knows nothing. The arguments are those of the fields.
 func newDials(lan, zones bool, member func(peer.ID) bool, drawn func(netip.Prefix, time.Time) bool) *dials {
 	return &dials{lan: lan, zones: zones, member: member, drawn: drawn, trials: map[claim]*trial{},
 		places: map[netip.Prefix]*landmark{},
 		banned: map[string]time.Time{}, seen: map[peer.ID]map[netip.Prefix]time.Time{}}
 }
 
-// Private says whether a is for a local network only.
+// Private reports whether a is an address for local networks only. It returns false if a has no IP
+// address.
 func Private(a ma.Multiaddr) bool {
 	ip, err := manet.ToIP(a)
 	if err != nil {
@@ -106,25 +112,27 @@ func Private(a ma.Multiaddr) bool {
 	}
 	return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() ||
 		manet.IsPrivateAddr(a) ||
-		inPrefix(ip, "100.64.0.0/10") // shared by the customers of one provider
+		inPrefix(ip, "100.64.0.0/10") // shared by the customers of one provider (RFC 6598)
 }
 
+// inPrefix reports whether ip is in the network prefix, which is CIDR text.
 func inPrefix(ip []byte, prefix string) bool {
 	a, ok := netip.AddrFromSlice(ip)
 	return ok && netip.MustParsePrefix(prefix).Contains(a.Unmap())
 }
 
-// may says whether id may be dialled at a, and counts the dial; the reason is
-// empty if so.
+// may returns "" if id may be dialled at a, and counts the dial. Otherwise it returns the reason
+// why not.
 func (d *dials) may(id peer.ID, a ma.Multiaddr, now time.Time) (reason string) {
 	return d.judge(id, a, now, true)
 }
 
-// would is may without a dial.
+// would reports what may would decide. It does not count a dial.
 func (d *dials) would(id peer.ID, a ma.Multiaddr, now time.Time) bool {
 	return d.judge(id, a, now, false) == ""
 }
 
+// judge decides about one dial. It counts the dial only if dial is set.
 func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) string {
 	at, _ := whereabouts(a)
 	key := claim{id, string(a.Bytes())}
@@ -135,16 +143,20 @@ func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) stri
 	if !at.IsValid() {
 		return dialNoIP
 	}
+	// The user's word counts more than bans and pauses. Such a dial is not counted.
 	if recent(t.trusted, trustLife, now) {
 		return ""
 	}
 	seen := recent(d.seen[id][at], dialMemory, now)
+	// Another call made this dial a moment ago, and both share it.
 	if recent(t.last, dialWindow, now) && (seen || recent(latest(t.proven, t.vouched), dialMemory, now)) {
 		return ""
 	}
+	// A private address leads to another computer in each network.
 	if !d.lan && Private(a) && !seen {
 		return dialPrivate
 	}
+	// A peer that comes from there proves that the address is no victim's.
 	if recent(d.banned[key.addr], dialMemory, now) && !seen {
 		return dialBanned
 	}
@@ -159,11 +171,13 @@ func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) stri
 	if reason != "" || !dial {
 		return reason
 	}
+	// From here on this counts as a dial.
 	if !d.remember(key, t, at, here, now) {
 		return dialFull
 	}
 	t.tries++
 	t.last = now
+	// The IP address may be a victim's, so dials of all identities there count together.
 	if !recent(here.met, dialMemory, now) && !seen {
 		here.tries++
 		here.last = now
@@ -178,7 +192,8 @@ func (d *dials) judge(id peer.ID, a ma.Multiaddr, now time.Time, dial bool) stri
 	return ""
 }
 
-// weigh says why a claim is not dialled now, or that it is by the draw.
+// weigh returns the reason why a claim is not dialled now, or "". draw says that this peer may dial
+// without witnesses.
 func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr, seen bool,
 	now time.Time) (reason string, draw bool) {
 	met := recent(here.met, dialMemory, now)
@@ -187,11 +202,14 @@ func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr,
 	}
 	switch {
 	case recent(t.proven, dialMemory, now), seen:
+		// The peer came from this IP address, but perhaps it does not listen on this port.
 		if seen && !recent(t.proven, dialMemory, now) && t.tries >= seenTries {
 			return dialEnded, false
 		}
 		return pauseReason(t, grown(firstPause, t.tries, 8, 5, longestPause), now), false
 	case recent(t.vouched, dialMemory, now):
+		// Witnesses may lie, so there is a limit for each claim, and one for an IP address where no
+		// peer was met.
 		if t.tries >= vouchedTries || !met && here.tries >= vouchedTries {
 			return dialEnded, false
 		}
@@ -199,11 +217,13 @@ func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr,
 			return dialPause, false
 		}
 		return pauseReason(t, grown(vouchedPause, t.tries, 5, 1, time.Hour), now), false
+	// Without witnesses there is one dial a day.
 	case recent(here.drawn, dialMemory, now), t.tries > 0:
 		return dialEnded, false
+	// Members of other zones have no witnesses here, and nobody draws for the whole swarm.
 	case d.zones && (met || here.tries == 0):
 		return "", !met
-	case met: // by somebody else, who need not be bothered
+	case met: // another peer is there, which should not be disturbed
 		return dialUnproven, false
 	case here.tries > 0:
 		return dialEnded, false
@@ -211,11 +231,12 @@ func (d *dials) weigh(t *trial, here *landmark, at netip.Prefix, a ma.Multiaddr,
 		return dialPause, false
 	}
 	if _, err := a.ValueForProtocol(ma.P_TCP); err != nil || d.drawn == nil || !d.drawn(at, now) {
-		return dialUnproven, false // one packet of TCP says whether somebody listens; QUIC sends a dozen
+		return dialUnproven, false // one TCP packet shows whether a program listens; QUIC sends a dozen
 	}
 	return "", true
 }
 
+// pauseReason returns dialPause if the last dial of t was within pause.
 func pauseReason(t *trial, pause time.Duration, now time.Time) string {
 	if t.tries > 0 && now.Sub(t.last) < pause {
 		return dialPause
@@ -223,7 +244,7 @@ func pauseReason(t *trial, pause time.Duration, now time.Time) string {
 	return ""
 }
 
-// grown is first, made longer by up/down for each try after the first.
+// grown returns first multiplied by up/down for each try after the first one, but at most longest.
 func grown(first time.Duration, tries, up, down int, longest time.Duration) time.Duration {
 	for range max(0, tries-1) {
 		if first = first * time.Duration(up) / time.Duration(down); first >= longest {
@@ -233,22 +254,23 @@ func grown(first time.Duration, tries, up, down int, longest time.Duration) time
 	return first
 }
 
-// remember keeps the entries of one claim, if there is room.
+// remember keeps the entries of one claim. It returns false if there is no room.
 func (d *dials) remember(key claim, t *trial, at netip.Prefix, here *landmark, now time.Time) bool {
 	if d.trials[key] == nil && len(d.trials) >= MaxClaims || d.places[at] == nil && len(d.places) >= MaxPlaces {
 		d.makeRoom(now)
 	}
 	if d.trials[key] == nil && len(d.trials) >= MaxClaims || d.places[at] == nil && len(d.places) >= MaxPlaces {
-		return false // what was tried must be remembered, or it is tried for ever
+		return false // without an entry, an address would be tried without end
 	}
 	d.trials[key], d.places[at] = t, here
 	return true
 }
 
-// makeRoom forgets what is old, then what outsiders made this peer remember. A
-// place that was tried in vain stays: it may be a victim's.
+// makeRoom removes old entries, then entries of outsiders. A place without success stays, because
+// it may be a victim's.
 func (d *dials) makeRoom(now time.Time) {
-	const share = 8 // an eighth at once, or each new entry would look through all
+	const share = 8 // remove an eighth at once, or each new entry would search through all
+	// Searching through everything is slow, so do it at most once a minute.
 	if now.Sub(d.swept) >= time.Minute {
 		d.swept = now
 		d.forget(now)
@@ -265,6 +287,7 @@ func (d *dials) makeRoom(now time.Time) {
 		if len(d.places) < MaxPlaces-MaxPlaces/share {
 			break
 		}
+		// Without a dial in vain, forgetting the place allows no additional dial of a victim.
 		if here.tries == 0 && here.drawn.IsZero() {
 			delete(d.places, at)
 		}
@@ -280,7 +303,7 @@ func (d *dials) makeRoom(now time.Time) {
 	}
 }
 
-// forget drops what is too old to count.
+// forget removes entries that are too old to count.
 func (d *dials) forget(now time.Time) {
 	for key, t := range d.trials {
 		if !recent(latest(t.trusted, t.proven, t.vouched, t.last), dialMemory, now) {
@@ -310,6 +333,7 @@ func (d *dials) forget(now time.Time) {
 	}
 }
 
+// latest returns the latest of the times.
 func latest(first time.Time, rest ...time.Time) time.Time {
 	for _, t := range rest {
 		if t.After(first) {
@@ -319,12 +343,12 @@ func latest(first time.Time, rest ...time.Time) time.Time {
 	return first
 }
 
-// recent says whether since is set and now is less than so long after it.
+// recent reports whether since is set, and now is less than long after it.
 func recent(since time.Time, long time.Duration, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) < long
 }
 
-// note changes what is known of a claim.
+// note changes what is known of a claim, if there is room.
 func (d *dials) note(id peer.ID, a ma.Multiaddr, now time.Time, change func(*trial, *landmark)) {
 	at, _ := whereabouts(a)
 	if !at.IsValid() {
@@ -343,43 +367,45 @@ func (d *dials) note(id peer.ID, a ma.Multiaddr, now time.Time, change func(*tri
 	}
 }
 
-// trust is for an address that the user named, before each dial of it.
+// trust notes an address that the user named. It is called before each dial of it.
 func (d *dials) trust(id peer.ID, a ma.Multiaddr, now time.Time) {
 	d.note(id, a, now, func(t *trial, _ *landmark) { t.trusted = now })
 }
 
-// reached says that id was dialled at a and proved to be it.
+// reached notes that id was dialled at a and proved its identity.
 func (d *dials) reached(id peer.ID, a ma.Multiaddr, now time.Time) {
 	d.note(id, a, now, func(t *trial, here *landmark) {
 		t.proven, t.tries = now, 0
 		here.met, here.tries = now, 0
 	})
 	delete(d.banned, string(a.Bytes()))
-	d.came(id, a, now) // it lives there, whatever else it listens on
+	d.came(id, a, now) // the peer lives there, even if it also listens elsewhere
 }
 
-// vouch says that most members that were asked can reach id at a.
+// vouch notes that most members that were asked confirm id at a.
 func (d *dials) vouch(id peer.ID, a ma.Multiaddr, now time.Time) {
 	d.note(id, a, now, func(t *trial, _ *landmark) { t.vouched = now })
 }
 
-// ban says that somebody else than who was expected is at a.
+// ban notes that another peer than expected is at a.
 func (d *dials) ban(a ma.Multiaddr, now time.Time) {
 	if len(d.banned) >= MaxBanned {
 		d.makeRoom(now)
 	}
-	if len(d.banned) < MaxBanned { // else the pauses and ends must do
+	if len(d.banned) < MaxBanned { // otherwise the pauses and limits must be enough
 		d.banned[string(a.Bytes())] = now
 	}
 }
 
-// came says that id came to us from a, which has its IP address and no port
-// that anybody listens on.
+// came notes that id connected to this peer from a. a has the IP address of that peer, but not a
+// port on which it listens.
 func (d *dials) came(id peer.ID, a ma.Multiaddr, now time.Time) {
 	at, _ := whereabouts(a)
 	if !at.IsValid() {
 		return
 	}
+	// There is a limit for all peers, and one for each peer: then the oldest entry of this peer
+	// goes.
 	if _, known := d.seen[id][at]; !known && (d.metHere >= MaxSeen || len(d.seen[id]) >= maxSeenOne) {
 		if d.metHere >= MaxSeen {
 			d.makeRoom(now)
@@ -409,7 +435,7 @@ func (d *dials) came(id peer.ID, a ma.Multiaddr, now time.Time) {
 	}
 }
 
-// forgetOldest drops the IP address from which id did not come for longest.
+// forgetOldest removes the IP address of id that was used least recently.
 func (d *dials) forgetOldest(id peer.ID) {
 	var oldest netip.Prefix
 	for at, when := range d.seen[id] {
@@ -421,20 +447,21 @@ func (d *dials) forgetOldest(id peer.ID) {
 	d.metHere--
 }
 
-// holds says whether this peer can vouch for a: see came and reached.
+// holds reports whether this peer can vouch for a: it reached id there, or id came from that IP
+// address, within a day.
 func (d *dials) holds(id peer.ID, a ma.Multiaddr, now time.Time) bool {
 	at, _ := whereabouts(a)
 	t := d.trials[claim{id, string(a.Bytes())}]
 	return at.IsValid() && (t != nil && recent(t.proven, dialMemory, now) || recent(d.seen[id][at], dialMemory, now))
 }
 
-// trusts says whether the user named a.
+// trusts reports whether the user named a within trustLife.
 func (d *dials) trusts(id peer.ID, a ma.Multiaddr, now time.Time) bool {
 	t := d.trials[claim{id, string(a.Bytes())}]
 	return t != nil && recent(t.trusted, trustLife, now)
 }
 
-// careful says whether a is under trial by the draw, so that one packet has to do.
+// careful reports whether a is dialled because of a draw, so that one packet must be enough.
 func (d *dials) careful(a ma.Multiaddr, now time.Time) bool {
 	at, _ := whereabouts(a)
 	here := d.places[at]

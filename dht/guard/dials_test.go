@@ -14,12 +14,12 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// model is a swarm of peers that want to dial, in time that is an argument.
+// model is a swarm of peers that want to dial. Its time is a field.
 type model struct {
 	t      *testing.T
 	now    time.Time
 	peers  []*dials
-	dialed map[string]int // packets by kind
+	dialed map[string]int // not used
 }
 
 func newModel(t *testing.T, n int) *model {
@@ -37,8 +37,8 @@ func newModel(t *testing.T, n int) *model {
 	return m
 }
 
-// want has every peer ask for every address, and gives the packets sent: one for
-// TCP, ten for QUIC to a host that does not answer.
+// want lets every peer ask to dial every address for every id. It returns the packets sent: one for
+// TCP, and ten for QUIC to a host that does not answer.
 func (m *model) want(ids []peer.ID, addrs []ma.Multiaddr) (packets int) {
 	for _, d := range m.peers {
 		for _, id := range ids {
@@ -57,6 +57,7 @@ func (m *model) want(ids []peer.ID, addrs []ma.Multiaddr) (packets int) {
 	return packets
 }
 
+// victimAddrs returns four addresses at one IP address: two of TCP and two of QUIC.
 func victimAddrs(t *testing.T) (addrs []ma.Multiaddr) {
 	t.Helper()
 	for i := range 2 {
@@ -66,7 +67,8 @@ func victimAddrs(t *testing.T) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
-// run counts the packets of each minute while everybody wants to dial every few seconds.
+// run lets every peer ask every 20 seconds during long. It returns the packets in all, in the first
+// hour, and in the worst minute.
 func (m *model) run(long time.Duration, ids []peer.ID, addrs []ma.Multiaddr) (total, hour, worst int) {
 	for began := m.now; m.now.Sub(began) < long; {
 		minute := 0
@@ -82,8 +84,8 @@ func (m *model) run(long time.Duration, ids []peer.ID, addrs []ma.Multiaddr) (to
 	return total, hour, worst
 }
 
-// A victim that is no peer receives at most one packet a minute of a swarm of
-// five, three because of one identity, and as many because of twenty.
+// A victim that is no peer gets at most one packet a minute from a swarm of five, and at most three
+// a day. Twenty identities that announce it cause no more than one does.
 func TestVictimInAMinuteAHourADay(t *testing.T) {
 	for _, liars := range []int{1, 20} {
 		m := newModel(t, 5)
@@ -99,8 +101,8 @@ func TestVictimInAMinuteAHourADay(t *testing.T) {
 	}
 }
 
-// Liars that some members see and others do not never have two honest members try
-// an address less than a minute apart.
+// Some members see liars that others do not see. Two honest members still never try one address
+// less than a minute apart.
 func TestDrawnByDifferentViews(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	drawn := 0
@@ -134,8 +136,8 @@ func TestDrawnByDifferentViews(t *testing.T) {
 	}
 }
 
-// When most members that are asked lie, too, every peer that believes them tries
-// the victim's IP address three times a day, with pauses.
+// Most of the members that are asked lie too. Then each peer that believes them tries the victim's
+// IP address at most three times a day, with pauses.
 func TestVictimOfLyingWitnesses(t *testing.T) {
 	m := newModel(t, 5)
 	id, addrs := peer.ID("liar"), victimAddrs(t)
@@ -157,7 +159,7 @@ func TestVictimOfLyingWitnesses(t *testing.T) {
 	}
 }
 
-// A member that is gone is tried with pauses that grow, and not after a day.
+// A member that is gone is tried with growing pauses, and no more after a day.
 func TestDialsOfWhoIsGoneEnd(t *testing.T) {
 	m := newModel(t, 1)
 	d, id, a := m.peers[0], peer.ID("gone"), parseAddr(t, "/ip4/198.51.100.7/tcp/4001")
@@ -166,7 +168,8 @@ func TestDialsOfWhoIsGoneEnd(t *testing.T) {
 	count := func(long time.Duration) (n int) {
 		var last time.Time
 		for range long / time.Second {
-			if d.may(id, a, m.now) == "" && !recent(last, dialWindow, m.now) { // libp2p's own pause spares the others
+			// libp2p's own pause prevents the other dials
+			if d.may(id, a, m.now) == "" && !recent(last, dialWindow, m.now) {
 				n++
 				last = m.now
 			}
@@ -185,7 +188,7 @@ func TestDialsOfWhoIsGoneEnd(t *testing.T) {
 	}
 }
 
-// What is dialled, and why not.
+// Each reason why an address is dialled or not.
 func TestDialReasons(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	id, other := peer.ID("a"), peer.ID("b")
@@ -243,8 +246,8 @@ func TestDialReasons(t *testing.T) {
 	}
 }
 
-// Strangers can make a peer remember so much and no more, and what members can
-// be reached by is not lost to them.
+// Outsiders cannot make a peer remember more than the limits. They cannot make it forget the proven
+// addresses of members.
 func TestDialMemoryIsBounded(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	honest := peer.ID("honest")

@@ -21,32 +21,33 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Limits of connections that outsiders open. rcmgr counts all connections by
-// address, those in their handshake included: see newLimits.
+// Limits of connections that outsiders open. libp2p's resource manager also limits all connections
+// by address, with those that are still in their handshake; see newLimits.
 const (
-	outsiderConns     = 192
-	outsiderConnsNet  = 128
-	outsiderConnsAddr = 64
-	outsiderConnsPeer = 4
+	outsiderConns     = 192 // all together; twice as many in a swarm of several zones
+	outsiderConnsNet  = 128 // from one network
+	outsiderConnsAddr = 64  // from one address
+	outsiderConnsPeer = 4   // of one peer
 )
 
-// gater is libp2p's connmgr.ConnectionGater: it sees every dial and every
-// connection that comes in, whatever part of libp2p it is for.
+// gater implements libp2p's connmgr.ConnectionGater. It sees every dial and every incoming
+// connection, for whatever part of libp2p. Safe for concurrent use. A nil gater allows every dial.
 type gater struct {
-	outsiders *Pool // connections they opened
+	outsiders *Pool // places for the connections that they opened
 	shunned   *shunned
 	noDial    *Tally
 	refused   *Tally
 
 	mu       sync.Mutex
 	dials    *dials
-	conns    map[network.Conn]*Place
-	awaited  map[peer.ID]chan struct{} // closed when that peer is connected
-	noPublic bool                      // none of this host's interfaces has a public address
+	conns    map[network.Conn]*Place   // place of each incoming connection
+	awaited  map[peer.ID]chan struct{} // closed when that peer connects
+	noPublic bool                      // no interface of this host has a public address
 }
 
 var _ connmgr.ConnectionGater = (*gater)(nil)
 
+// newGater makes the gater of g. Until Start, every peer is an outsider.
 func newGater(g *Guard) *gater {
 	limits := Limits{All: outsiderConns, Net: outsiderConnsNet, Addr: outsiderConnsAddr, Peer: outsiderConnsPeer,
 		Members: 2 * MaxConns, Member: connsPerAddr}
@@ -58,10 +59,11 @@ func newGater(g *Guard) *gater {
 		conns: map[network.Conn]*Place{}, awaited: map[peer.ID]chan struct{}{}}
 }
 
-// InterceptPeerDial is connmgr.ConnectionGater's; the addresses decide.
+// InterceptPeerDial implements connmgr.ConnectionGater. It allows every peer, because
+// InterceptAddrDial decides by address.
 func (g *gater) InterceptPeerDial(peer.ID) bool { return true }
 
-// InterceptAddrDial is connmgr.ConnectionGater's: see dials.
+// InterceptAddrDial implements connmgr.ConnectionGater. It decides with dials, and counts the dial.
 func (g *gater) InterceptAddrDial(p peer.ID, a ma.Multiaddr) bool {
 	g.mu.Lock()
 	reason := g.dials.may(p, a, time.Now())
@@ -72,9 +74,9 @@ func (g *gater) InterceptAddrDial(p peer.ID, a ma.Multiaddr) bool {
 	return reason == ""
 }
 
-// InterceptAccept is connmgr.ConnectionGater's. From a private address comes who
-// is of the same network; a host with a public address is in none, unless the
-// swarm is.
+// InterceptAccept implements connmgr.ConnectionGater. It refuses connections from private addresses
+// if this host has a public address and the swarm is not on a local network. An honest peer of
+// another network cannot have such an address.
 func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	g.mu.Lock()
 	ok := g.dials.lan || g.noPublic || !Private(c.RemoteMultiaddr())
@@ -85,8 +87,10 @@ func (g *gater) InterceptAccept(c network.ConnMultiaddrs) bool {
 	return ok
 }
 
-// InterceptSecured is connmgr.ConnectionGater's, when the identity is proven.
+// InterceptSecured implements connmgr.ConnectionGater. It refuses an incoming connection, now that
+// its identity is proven, if the peer is shunned or there is no place for it.
 func (g *gater) InterceptSecured(dir network.Direction, p peer.ID, c network.ConnMultiaddrs) bool {
+	// This peer dialled, so InterceptAddrDial has decided.
 	if dir == network.DirOutbound {
 		return true
 	}
@@ -98,24 +102,25 @@ func (g *gater) InterceptSecured(dir network.Direction, p peer.ID, c network.Con
 	if pl == nil {
 		return false
 	}
-	pl.Leave() // connected takes it for good
+	pl.Leave() // connected takes it again and keeps it
 	return true
 }
 
-// InterceptUpgraded is connmgr.ConnectionGater's.
+// InterceptUpgraded implements connmgr.ConnectionGater. It allows every connection.
 func (g *gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 
-// settled looks again where this host is.
+// settled notes whether this host has a public address among addrs.
 func (g *gater) settled(addrs []ma.Multiaddr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.noPublic = !slices.ContainsFunc(addrs, manet.IsPublicAddr)
 }
 
-// connected notes where a peer was met; false when the connection has no place.
+// connected notes where a peer was met. It returns false if there is no place for the connection.
 func (g *gater) connected(c network.Conn) bool {
 	p, a, now := c.RemotePeer(), c.RemoteMultiaddr(), time.Now()
 	var pl *Place
+	// Only incoming connections need a place: this peer limits its own dials itself.
 	if c.Stat().Direction == network.DirInbound {
 		if pl = g.outsiders.Take(p, a); pl == nil {
 			return false
@@ -123,12 +128,14 @@ func (g *gater) connected(c network.Conn) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// The remote address of an incoming connection has a port on which the peer does not listen.
 	if pl == nil {
 		g.dials.reached(p, a, now)
 	} else {
 		g.dials.came(p, a, now)
 		g.conns[c] = pl
 	}
+	// approach waits for this peer.
 	if done := g.awaited[p]; done != nil {
 		close(done)
 		delete(g.awaited, p)
@@ -136,6 +143,7 @@ func (g *gater) connected(c network.Conn) bool {
 	return true
 }
 
+// disconnected gives the place of a connection back.
 func (g *gater) disconnected(c network.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +153,7 @@ func (g *gater) disconnected(c network.Conn) {
 	}
 }
 
-// await gives a channel that is closed when p is connected, from now on.
+// await returns a channel that is closed when p connects the next time.
 func (g *gater) await(p peer.ID) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +163,7 @@ func (g *gater) await(p peer.ID) <-chan struct{} {
 	return g.awaited[p]
 }
 
-// giveUp forgets that p was awaited.
+// giveUp ends the wait for p, for everybody who has the channel since.
 func (g *gater) giveUp(p peer.ID, since <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,9 +172,8 @@ func (g *gater) giveUp(p peer.ID, since <-chan struct{}) {
 	}
 }
 
-// dialable says whether p may be dialled now at one of addrs. It is asked before
-// a dial; the dial is counted by InterceptAddrDial. Without a gater, whoever made the
-// host decides.
+// dialable reports whether p may be dialled now at one of addrs. It does not count as a dial:
+// InterceptAddrDial counts that.
 func (g *gater) dialable(p peer.ID, addrs []ma.Multiaddr) bool {
 	if g == nil {
 		return true
@@ -177,8 +184,7 @@ func (g *gater) dialable(p peer.ID, addrs []ma.Multiaddr) bool {
 	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return g.dials.would(p, a, now) })
 }
 
-// known says whether p may be dialled again and again at one of addrs; anybody may
-// without a gater.
+// known reports whether p may be dialled repeatedly at one of addrs.
 func (g *gater) known(p peer.ID, addrs []ma.Multiaddr) bool {
 	if g == nil {
 		return true
@@ -191,7 +197,7 @@ func (g *gater) known(p peer.ID, addrs []ma.Multiaddr) bool {
 	})
 }
 
-// holding are those of addrs at which p was met, by this peer itself.
+// holding returns those of addrs at which this peer itself met p.
 func (g *gater) holding(p peer.ID, addrs []ma.Multiaddr) []ma.Multiaddr {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,7 +205,7 @@ func (g *gater) holding(p peer.ID, addrs []ma.Multiaddr) []ma.Multiaddr {
 	return ma.FilterAddrs(addrs, func(a ma.Multiaddr) bool { return g.dials.holds(p, a, now) })
 }
 
-// each has do say something of every address of the peers.
+// each calls do for every address of the peers.
 func (g *gater) each(infos []peer.AddrInfo, do func(*dials, peer.ID, ma.Multiaddr, time.Time)) {
 	if g == nil {
 		return
@@ -214,18 +220,19 @@ func (g *gater) each(infos []peer.AddrInfo, do func(*dials, peer.ID, ma.Multiadd
 	}
 }
 
+// The kinds of notes that each can make.
 func trusted(d *dials, p peer.ID, a ma.Multiaddr, now time.Time) { d.trust(p, a, now) }
 func vouched(d *dials, p peer.ID, a ma.Multiaddr, now time.Time) { d.vouch(p, a, now) }
 func reached(d *dials, p peer.ID, a ma.Multiaddr, now time.Time) { d.reached(p, a, now) }
 
-// careful says whether one packet to a has to do.
+// careful reports whether a dial of a may send only one packet.
 func (g *gater) careful(a ma.Multiaddr) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.dials.careful(a, time.Now())
 }
 
-// learn bans addresses where a dial met another identity than it should have.
+// learn bans each address at which a dial met another peer than expected.
 func (g *gater) learn(err error) {
 	var all *swarm.DialError
 	if !errors.As(err, &all) {
@@ -233,6 +240,7 @@ func (g *gater) learn(err error) {
 	}
 	for i := range all.DialErrors {
 		var other sec.ErrPeerIDMismatch
+		// The security handshake proved another identity than the expected one.
 		if errors.As(all.DialErrors[i].Cause, &other) {
 			g.mu.Lock()
 			g.dials.ban(all.DialErrors[i].Address, time.Now())
@@ -242,7 +250,7 @@ func (g *gater) learn(err error) {
 	}
 }
 
-// drawn says whether this peer may try, now, an address where nobody was met.
+// drawn reports whether this peer may now try an address at which no peer was met.
 func (g *Guard) drawn(at netip.Prefix, now time.Time) bool {
 	if g.started.Load() == nil {
 		return false
@@ -250,17 +258,19 @@ func (g *Guard) drawn(at netip.Prefix, now time.Time) bool {
 	return drawnOf(g.opts.Space, g.view().Members(), at, now) == g.self.String()
 }
 
-// drawnOf is the member that may try at, where nobody was met: one in the first
-// minute of every four and another one in the third, so that no two tries of
-// members whose clocks agree are less than a minute apart. Each of the two is the
-// first in an order of its own. A member that comes, goes, or is seen by some only
-// can take a place, but cannot move another one into it: whatever liars join and
-// leave, at most one honest member is drawn in a minute.
+// drawnOf returns the id of the member that may try at now, where no peer was met. "" = none may.
+// One member is drawn in the first minute of every four, and one in the third minute. So two tries
+// of members with equal clocks are at least a minute apart. Each of the two draws ranks the members
+// by its own hash. A member that comes or goes, or that only some see, can take the first rank. It
+// cannot bring another member to the first rank. So at most one honest member is drawn in a minute,
+// whatever hostile members join and leave.
 func drawnOf(space string, members []partition.Member, at netip.Prefix, now time.Time) string {
+	// A peer that is alone must be able to try an address at any time.
 	if len(members) == 1 {
 		return members[0].ID
 	}
 	minute := now.Unix() / 60 % (2 * drawnMembers)
+	// Between two draws there is a minute in which no member tries.
 	if minute%2 != 0 {
 		return ""
 	}
@@ -270,7 +280,7 @@ func drawnOf(space string, members []partition.Member, at netip.Prefix, now time
 		h := fnv.New64a()
 		_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00%s", space, at, minute, m.ID) // never fails
 		sum := h.Sum64()
-		sum = (sum ^ sum>>32) * 0x9e3779b97f4a7c15 // the last bytes hardly reach FNV's high bits
+		sum = (sum ^ sum>>32) * 0x9e3779b97f4a7c15 // the last bytes hardly change the high bits of FNV
 		if drawn == "" || sum > most {
 			drawn, most = m.ID, sum
 		}

@@ -1,9 +1,9 @@
-// Package guard decides to whom a peer connects and what strangers can hold of it.
+// Package guard decides to which peers this one connects, and how much an outsider may use of it.
 //
-// A peer that is not in the View is an outsider: what it can hold of streams and
-// connections is little, and never what members need (Pool, gater). What a peer
-// says of its addresses is a claim, and is dialled only as far as it was seen to
-// hold (dials); members vouch for each other (vouch).
+// A peer that is not in the View is an outsider. It gets few streams and connections, and never
+// those that members need (Pool, gater). The addresses that a peer announces are claims. This peer
+// dials them only as far as this peer or another member saw the claim hold (dials). Members vouch
+// for each other's addresses (vouch).
 package guard
 
 import (
@@ -22,34 +22,34 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// Members are the live members by this peer's own View.
+// Members returns the live members in this peer's own View. It must be safe for concurrent use.
 type Members interface {
 	View() partition.View
 }
 
-// Options of a Guard.
+// Options configure a Guard.
 type Options struct {
-	// Connections has the Guard decide who is dialled and who may connect, of a
-	// host that is made with HostOptions. Else the creator of the host decides.
+	// Connections lets the Guard decide who is dialled and who may connect. The host must be made
+	// with HostOptions. If false, the creator of the host decides.
 	Connections bool
-	LAN         bool          // private addresses are dialled as well
-	Zones       bool          // the swarm has several zones: members of the others are outsiders
+	LAN         bool          // private addresses are dialled too
+	Zones       bool          // the swarm has several zones, so members of other zones are outsiders
 	Space       string        // the charter's digest
 	Prefix      protocol.ID   // of the swarm's protocols
-	Calls       []protocol.ID // protocols with pools of their own, see NewPool
-	Questions   []protocol.ID // protocols outside Prefix that anybody may ask a little of
+	Calls       []protocol.ID // protocols with their own pools, see NewPool
+	Questions   []protocol.ID // protocols outside Prefix that outsiders may use a little
 	Life        *life.Life
 	Logger      *slog.Logger
 }
 
-// Counts are what was refused since New.
+// Counts has counters of what the Guard refused since New.
 type Counts struct {
 	NoPlace, NotDialled Tally
 	StaleConns          atomic.Uint64 // connections closed because they did not answer a ping
 }
 
-// Guard guards one host. All methods are safe for concurrent use. Nobody is a
-// member before Start. A nil Guard adds nothing to a host: see HostOptions and Dialer.
+// Guard guards one host. All methods are safe for concurrent use, except where they say otherwise.
+// Before Start no peer is a member. HostOptions and Dialer of a nil Guard add nothing to a host.
 type Guard struct {
 	opts  Options
 	Count Counts
@@ -62,17 +62,17 @@ type Guard struct {
 	notifiee  network.Notifiee
 	inquiries inquiries
 	shunned   shunned
-	meets     chan struct{}       // cap 1: the members changed
-	members   map[string]struct{} // of the View before; used by Welcome only
+	meets     chan struct{}       // capacity 1: the members changed
+	members   map[string]struct{} // those of the View before; used only by Welcome
 }
 
-// started is what a Guard has from Start on.
+// started has what a Guard gets in Start.
 type started struct {
 	host    host.Host
 	members Members
 }
 
-// New makes a Guard; the next is HostOptions, then Wrap, then Start.
+// New makes a Guard. The caller then calls HostOptions, Wrap and Start, in this order.
 func New(o Options) (*Guard, error) {
 	g := &Guard{opts: o, meets: make(chan struct{}, 1)}
 	if !o.Connections {
@@ -84,17 +84,18 @@ func New(o Options) (*Guard, error) {
 	return g, err
 }
 
-// HostOptions are for the host that is guarded.
+// HostOptions returns options for the host that is guarded.
 func (g *Guard) HostOptions() []libp2p.Option {
 	if g == nil || g.gate == nil {
 		return nil
 	}
-	// Names are looked up for the user only, so not by libp2p.
+	// libp2p looks up no names. Only names that the user gives are looked up, and not here.
 	return []libp2p.Option{libp2p.ResourceManager(g.scopes), libp2p.ConnectionGater(g.gate),
 		libp2p.MultiaddrResolver(noNames{})}
 }
 
-// Kademlia are options for the Kademlia of the host that is guarded.
+// Kademlia returns options for the Kademlia of the guarded host. They keep peers that may not be
+// dialled out of its table and walks.
 func (g *Guard) Kademlia() []kad.Option {
 	if g.gate == nil {
 		return nil
@@ -103,7 +104,7 @@ func (g *Guard) Kademlia() []kad.Option {
 		kad.QueryFilter(g.worthAsking)}
 }
 
-// Wrap begins to guard h. Everything else uses the host that it returns.
+// Wrap starts to guard h, and returns the guarded host. Everything else must use that one.
 func (g *Guard) Wrap(h host.Host) host.Host {
 	g.base, g.self = h, h.ID()
 	if g.gate != nil {
@@ -114,14 +115,14 @@ func (g *Guard) Wrap(h host.Host) host.Host {
 	return newCareful(h, g)
 }
 
-// Start tells who is a member, and begins to answer members. h is the host as
-// the protocols of the swarm see it.
+// Start tells the Guard who is a member, and starts to answer the questions of members. h is the
+// host as the protocols of the swarm see it.
 func (g *Guard) Start(h host.Host, m Members) {
 	g.started.Store(&started{h, m})
 	h.SetStreamHandler(g.opts.Prefix+VouchSuffix, g.serveVouch)
 }
 
-// Close stops what Wrap and Start began; the host stays. Who is a member does not change.
+// Close stops what Wrap and Start started. The host stays open, and the members stay members.
 func (g *Guard) Close() {
 	if s := g.started.Load(); s != nil {
 		s.host.RemoveStreamHandler(g.opts.Prefix + VouchSuffix)
@@ -131,9 +132,10 @@ func (g *Guard) Close() {
 	}
 }
 
+// top returns the host as the protocols of the swarm see it. Call it only after Start.
 func (g *Guard) top() host.Host { return g.started.Load().host }
 
-// view is the newest View; empty before Start.
+// view returns the newest View. It is empty before Start.
 func (g *Guard) view() partition.View {
 	if s := g.started.Load(); s != nil {
 		return s.members.View()
@@ -141,7 +143,7 @@ func (g *Guard) view() partition.View {
 	return partition.View{}
 }
 
-// IsMember says whether p is a live member by this peer's own View.
+// IsMember reports whether p is a live member in this peer's own View.
 func (g *Guard) IsMember(p peer.ID) bool {
 	if g.started.Load() == nil { // the host listens before there is a View
 		return false
@@ -150,20 +152,20 @@ func (g *Guard) IsMember(p peer.ID) bool {
 	return ok
 }
 
-// Trust takes note of addresses that the user of this peer named.
+// Trust notes addresses that the user of this peer named. They may be dialled for trustLife.
 func (g *Guard) Trust(infos []peer.AddrInfo) { g.gate.each(infos, trusted) }
 
-// Vouch takes note of addresses that somebody vouches for: a few tries.
+// Vouch notes addresses that another source vouches for. They get a few tries.
 func (g *Guard) Vouch(infos []peer.AddrInfo) { g.gate.each(infos, vouched) }
 
-// Reached takes note of addresses where this peer met that identity.
+// Reached notes addresses at which this peer met these peers.
 func (g *Guard) Reached(infos []peer.AddrInfo) { g.gate.each(infos, reached) }
 
-// Known says whether p may be dialled again and again at one of addrs.
+// Known reports whether p may be dialled repeatedly at one of addrs.
 func (g *Guard) Known(p peer.ID, addrs []ma.Multiaddr) bool { return g.gate.known(p, addrs) }
 
-// Met are those of addrs at which p was met, by this peer itself; all of them
-// when the creator of the host decides who is dialled.
+// Met returns those of addrs at which this peer itself met p. If the creator of the host decides
+// who is dialled, it returns all of them.
 func (g *Guard) Met(p peer.ID, addrs []ma.Multiaddr) []ma.Multiaddr {
 	if g.gate == nil {
 		return addrs
@@ -171,5 +173,5 @@ func (g *Guard) Met(p peer.ID, addrs []ma.Multiaddr) []ma.Multiaddr {
 	return g.gate.holding(p, addrs)
 }
 
-// Connections says whether this Guard decides who is dialled.
+// Connections reports whether this Guard decides who is dialled, see Options.Connections.
 func (g *Guard) Connections() bool { return g.gate != nil }

@@ -18,37 +18,38 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What libp2p's resource manager allows. Limits that all peers share, of a
-// protocol or of streams in negotiation, are limits that one peer can fill. So
-// only those by peer are tight, and the number of outsiders is (see gater): all
-// of them together stay below what the whole host may have.
+// What libp2p's resource manager allows. One peer could fill a limit that all peers share, for
+// example one of a protocol or of streams in negotiation. So only the limits per peer are tight,
+// and the number of outsiders is limited (see gater). All outsiders together stay below the limits
+// of the whole host.
 const (
-	// MaxConns is how many connections a host has; the manager of connections trims it down to fewer.
+	// MaxConns is the number of connections above which the host's connection manager closes some.
 	MaxConns = 600
-	// Many volunteers may share one address (a lab, a NAT); libp2p's own
-	// default is 8.
+	// Connections from one address. Many peers may share an address, for example in a laboratory or
+	// behind a NAT. libp2p's own default is 8.
 	connsPerAddr = 64
 
-	outsiderIn     = 16 // streams that one outsider opened, of whatever protocol
-	outsiderOut    = 64
-	outsiderMemory = 6 << 20 // of its connections' windows
-	memberIn       = 256
+	outsiderIn     = 16      // streams that one outsider opened, of all protocols
+	outsiderOut    = 64      // streams that this peer opened to one outsider
+	outsiderMemory = 6 << 20 // bytes of the windows of its connections
+	memberIn       = 256     // the same for one member
 	memberOut      = 256
 	memberMemory   = 128 << 20
 	hostStreams    = 1 << 15
-	hostMemory     = 2 << 30 // bytes that windows may grow to, not what is in use
-	// connsPerNet is how many connections a /24 of IPv4 has, or a /48 of IPv6.
+	hostMemory     = 2 << 30 // bytes to which windows may grow, which is more than the bytes in use
+	// connsPerNet is the number of connections from a /24 of IPv4. A /48 of IPv6 has
+	// 2*connsPerAddr.
 	connsPerNet = 4 * connsPerAddr
 )
 
-// limiter gives members more than others.
+// limiter gives members higher limits than outsiders.
 type limiter struct {
 	rcmgr.Limiter
 	member   func(peer.ID) bool
 	ofMember rcmgr.Limit
 }
 
-// GetPeerLimits is rcmgr.Limiter's.
+// GetPeerLimits implements rcmgr.Limiter.
 func (l limiter) GetPeerLimits(p peer.ID) rcmgr.Limit {
 	if l.member(p) {
 		return l.ofMember
@@ -56,18 +57,22 @@ func (l limiter) GetPeerLimits(p peer.ID) rcmgr.Limit {
 	return l.Limiter.GetPeerLimits(p)
 }
 
+// memberLimit returns the limits of one member.
 func memberLimit() rcmgr.BaseLimit {
 	return rcmgr.BaseLimit{Streams: memberIn + memberOut, StreamsInbound: memberIn, StreamsOutbound: memberOut,
 		Conns: connsPerAddr, ConnsInbound: connsPerAddr, ConnsOutbound: connsPerAddr, FD: connsPerAddr,
 		Memory: memberMemory}
 }
 
+// newLimits makes the resource manager of the host. member must be safe for concurrent use.
 func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
+	// The defaults for this machine are used only for file descriptors, and for single connections
+	// and streams.
 	scaling := rcmgr.DefaultLimits
 	libp2p.SetDefaultServiceLimits(&scaling)
 	scaled := scaling.AutoScale().ToPartialLimitConfig()
-	// Above what the connection manager trims to, on small machines as well: or
-	// the limiter refuses connections before the manager closes idle ones.
+	// These limits are above MaxConns, also on small machines. Otherwise the limiter refuses
+	// connections before the connection manager closes idle ones.
 	conns, streams := rcmgr.LimitVal(2*MaxConns), rcmgr.LimitVal(hostStreams)
 	all := rcmgr.ResourceLimits{Conns: conns, ConnsInbound: conns, ConnsOutbound: conns, FD: scaled.System.FD,
 		Streams: streams, StreamsInbound: streams, StreamsOutbound: streams, Memory: hostMemory}
@@ -78,6 +83,7 @@ func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
 			ConnsOutbound: 2 * outsiderConnsPeer,
 			FD:            2 * outsiderConnsPeer,
 			Memory:        outsiderMemory}}
+	// Everything that is not limited above has no limit, because peers would share it.
 	fixed := rcmgr.NewFixedLimiter(config.Build(rcmgr.InfiniteLimits))
 	limit := memberLimit()
 	return rcmgr.NewResourceManager(limiter{fixed, member, &limit}, rcmgr.WithMetricsDisabled(),
@@ -89,17 +95,18 @@ func newLimits(member func(peer.ID) bool) (network.ResourceManager, error) {
 				{PrefixLength: netBits6, ConnCount: 2 * connsPerAddr}}))
 }
 
-// How often an address may connect: a handshake costs more than anything else
-// that a stranger can ask for. Loopback stands for many peers, in tests.
+// How often an address may connect. A handshake costs more than anything else that an outsider can
+// request. In tests, many peers have loopback addresses.
 const (
-	connRate       = 0.5 // connections a second of one IPv4 address, or /56 of IPv6
-	connBurst      = 64  // at once: the peers behind one address may all come together
-	connRateNet    = 2   // of a /24 or /48
+	connRate       = 0.5 // connections per second from one IPv4 address, or /56 of IPv6
+	connBurst      = 64  // at once, because all peers behind one address may come together
+	connRateNet    = 2   // from a /24 of IPv4, or /48 of IPv6
 	connBurstNet   = 256
 	connRateLocal  = 32
 	connBurstLocal = 512
 )
 
+// pace returns the limiter for new connections.
 func pace() *rate.Limiter {
 	one, around := rate.Limit{RPS: connRate, Burst: connBurst}, rate.Limit{RPS: connRateNet, Burst: connBurstNet}
 	local := rate.Limit{RPS: connRateLocal, Burst: connBurstLocal}
@@ -116,8 +123,8 @@ func pace() *rate.Limiter {
 	}
 }
 
-// Welcome gives the members of a new View what members have: more streams, and
-// connections that are not trimmed. It is called by one at a time.
+// Welcome gives the members of a new View what members get: more streams, and connections that the
+// host does not close when it has too many. Calls must not overlap.
 func (g *Guard) Welcome(v partition.View) {
 	now := make(map[string]struct{}, v.Len())
 	for _, m := range v.Members() {
@@ -126,6 +133,7 @@ func (g *Guard) Welcome(v partition.View) {
 			continue
 		}
 		now[m.ID] = struct{}{}
+		// A protected connection is not closed when the host has too many.
 		if _, before := g.members[m.ID]; !before && p != g.self {
 			g.base.ConnManager().Protect(p, memberTag)
 			g.widen(p)
@@ -143,13 +151,15 @@ func (g *Guard) Welcome(v partition.View) {
 	life.Notify(g.meets)
 }
 
+// memberTag marks the connections of members in the connection manager.
 const memberTag = "member"
 
-// widen raises the limit of a member that was connected before it was one.
+// widen raises the limits of a member that connected before it was a member.
 func (g *Guard) widen(p peer.ID) {
 	if g.scopes == nil {
 		return
 	}
+	// The scope of a connected peer keeps the limits that it got at first, so change them here.
 	err := g.scopes.ViewPeer(p, func(s network.PeerScope) error {
 		if scope, ok := s.(rcmgr.ResourceScopeLimiter); ok {
 			limit := memberLimit()
@@ -162,11 +172,11 @@ func (g *Guard) widen(p peer.ID) {
 	}
 }
 
-// carefulDial is how long a TCP handshake may take with an address that nobody
-// vouches for: within it the kernel sends one packet, after it a second.
+// carefulDial is how long a TCP handshake may take with an address for which nobody vouches. The
+// kernel sends one packet within this time, and the second one after it.
 const carefulDial = 900 * time.Millisecond
 
-// Dialer is tcp.DialerForAddr.
+// Dialer implements tcp.DialerForAddr.
 func (g *Guard) Dialer(a ma.Multiaddr) (tcp.ContextDialer, error) {
 	if g != nil && g.gate != nil && g.gate.careful(a) {
 		return &net.Dialer{Timeout: carefulDial}, nil
@@ -174,20 +184,21 @@ func (g *Guard) Dialer(a ma.Multiaddr) (tcp.ContextDialer, error) {
 	return &net.Dialer{}, nil
 }
 
-// noNames looks up no DNS names: anybody can put one into an address.
+// noNames looks up no DNS names, because anybody can put one into an address.
 type noNames struct{}
 
-// ResolveDNSAddr is network.MultiaddrDNSResolver's.
+// ResolveDNSAddr implements network.MultiaddrDNSResolver.
 func (noNames) ResolveDNSAddr(context.Context, peer.ID, ma.Multiaddr, int, int) ([]ma.Multiaddr, error) {
 	return nil, nil
 }
 
-// ResolveDNSComponent is network.MultiaddrDNSResolver's.
+// ResolveDNSComponent implements network.MultiaddrDNSResolver.
 func (noNames) ResolveDNSComponent(context.Context, ma.Multiaddr, int) ([]ma.Multiaddr, error) {
 	return nil, nil
 }
 
-// sensible are the addresses that a peer of this swarm may have.
+// sensible returns those of addrs that a peer of this swarm may have: IP addresses, and private
+// ones only if this host can reach them.
 func (g *gater) sensible(addrs []ma.Multiaddr) []ma.Multiaddr {
 	g.mu.Lock()
 	lan := g.dials.lan || g.noPublic
@@ -198,12 +209,12 @@ func (g *gater) sensible(addrs []ma.Multiaddr) []ma.Multiaddr {
 	})
 }
 
-// inReach says whether Kademlia's table may have p.
+// inReach reports whether Kademlia's routing table may have p.
 func (g *Guard) inReach(_ any, p peer.ID) bool {
 	return g.base.Network().Connectedness(p) == network.Connected || g.gate.dialable(p, g.base.Peerstore().Addrs(p))
 }
 
-// worthAsking says whether a walk through Kademlia may go to a peer.
+// worthAsking reports whether a walk through Kademlia may contact a peer.
 func (g *Guard) worthAsking(_ any, info peer.AddrInfo) bool {
 	return g.base.Network().Connectedness(info.ID) == network.Connected || g.IsMember(info.ID) ||
 		g.gate.dialable(info.ID, info.Addrs)

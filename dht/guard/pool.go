@@ -11,27 +11,27 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// An outsider is a peer that is no live member by this peer's own View. Its
-// identity costs nothing, so outsiders are limited by address and by network,
-// too. What an outsider can hold is never what a member needs: each kind of
-// stream has a pool with a share for outsiders and one for members.
+// An outsider is a peer that is no live member in this peer's own View. A new identity costs it
+// nothing. So outsiders are also limited by address and by network. Outsiders never hold what
+// members need: each kind of stream has a pool with separate places for outsiders and for members.
 
-// Limits bound how many places of one kind are held at once. 0 = none.
+// Limits are the largest numbers of places of one kind that are held at once. 0 = no place.
 type Limits struct {
 	All     int // of outsiders
-	Net     int // of them, in one network: /24 of IPv4, /48 of IPv6
-	Addr    int // of them, at one address: IPv4, or /64 of IPv6
-	Peer    int // of them, of one identity
+	Net     int // of these, in one network: /24 of IPv4, /48 of IPv6
+	Addr    int // of these, at one address: IPv4, or /64 of IPv6
+	Peer    int // of these, of one peer
 	Members int // of members
-	Member  int // of them, of one identity
+	Member  int // of these, of one peer
 }
 
-// poolKey names what is counted: all outsiders, a network, an identity, ...
+// poolKey says what is counted, for example all outsiders, one network, or one peer.
 type poolKey struct {
 	kind byte // one of the constants below
 	of   string
 }
 
+// The kinds of poolKey.
 const (
 	countOutsiders = 'o'
 	countNet       = 'n'
@@ -41,40 +41,45 @@ const (
 	countMember    = 'm'
 )
 
-// Pool shares out places between members and outsiders. A member always gets
-// one place, even when other members hold all of theirs.
+// Pool gives places to members and outsiders. A member always gets at least one place, even if
+// other members hold all places of members. All methods are safe for concurrent use.
 type Pool struct {
-	// of the metric: refusals count as name-all, name-net, name-addr, name-peer, name-members, name-member
+	// name of the metric; refusals count as name-all, name-net, name-addr, name-peer, name-members,
+	// name-member
 	name    string
 	limits  Limits
 	member  func(peer.ID) bool
 	refused *Tally
-	insists func(peer.ID) // told of each refusal of an outsider that has, or whose address has, its share; nil = nobody
+	insists func(peer.ID) // called for each refused outsider whose peer or addr limit is reached; may be nil
 
 	mu    sync.Mutex
 	held  map[*Place]struct{}
 	count map[poolKey]int
 }
 
-// Place is held until Leave.
+// Place is held until Leave. Leave is safe for concurrent use.
 type Place struct {
 	pool *Pool
 	peer peer.ID
 	keys []poolKey // nil = left
 }
 
-// NewPool makes a pool, which counts its refusals by name and limit in Count.NoPlace.
+// NewPool makes a pool. It counts its refusals in Count.NoPlace, by name and limit.
 func (g *Guard) NewPool(name string, l Limits) *Pool {
 	return &Pool{name: name, limits: l, member: g.IsMember, refused: &g.Count.NoPlace, insists: g.insists,
 		held: map[*Place]struct{}{}, count: map[poolKey]int{}}
 }
 
-// Take gives a place to p, who is at addr; nil when there is none.
+// Take returns a place for p, which is at addr, or nil if there is none. The caller gives the place
+// back with Leave.
 func (o *Pool) Take(p peer.ID, addr ma.Multiaddr) *Place {
+	// member may take other locks, so call it before mu.
 	inside := o.member(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if inside {
+		// The first place of a member is free of the limit Members. So no member is shut out by the
+		// others.
 		if n := o.count[poolKey{countMember, string(p)}]; n >= o.limits.Member {
 			return o.refuse("member")
 		} else if n > 0 && o.count[poolKey{kind: countMembers}] >= o.limits.Members {
@@ -86,6 +91,7 @@ func (o *Pool) Take(p peer.ID, addr ma.Multiaddr) *Place {
 	keys := []poolKey{{kind: countOutsiders}, {countNet, around.String()}, {countAddr, one.String()},
 		{countPeer, string(p)}}
 	full := o.full(keys)
+	// Some of the outsiders may be members by now.
 	if full != "" {
 		o.sweep()
 		full = o.full(keys)
@@ -99,7 +105,7 @@ func (o *Pool) Take(p peer.ID, addr ma.Multiaddr) *Place {
 	return o.hold(p, keys...)
 }
 
-// full says which limit of outsiders is reached; "" = none. o.mu is held.
+// full returns the name of the limit of outsiders that is reached, or "". The caller holds o.mu.
 func (o *Pool) full(keys []poolKey) string {
 	limits := [...]int{o.limits.All, o.limits.Net, o.limits.Addr, o.limits.Peer}
 	for i, name := range [...]string{"all", "net", "addr", "peer"} {
@@ -110,8 +116,8 @@ func (o *Pool) full(keys []poolKey) string {
 	return ""
 }
 
-// sweep counts those as members who came as outsiders and are members by now:
-// every member was an outsider once, and some streams are long. o.mu is held.
+// sweep moves the places of peers that became members to the places of members. Every member is an
+// outsider at first, and some streams are long. The caller holds o.mu.
 func (o *Pool) sweep() {
 	for pl := range o.held {
 		if pl.keys[0].kind == countOutsiders && o.member(pl.peer) {
@@ -122,17 +128,20 @@ func (o *Pool) sweep() {
 	}
 }
 
+// refuse counts a refusal and returns nil.
 func (o *Pool) refuse(why string) *Place {
 	o.refused.Add(o.name + "-" + why)
 	return nil
 }
 
+// hold makes a place that counts for keys. The caller holds o.mu.
 func (o *Pool) hold(p peer.ID, keys ...poolKey) *Place {
 	pl := &Place{pool: o, peer: p, keys: keys}
 	o.add(pl)
 	return pl
 }
 
+// add counts a place for its keys. The caller holds o.mu.
 func (o *Pool) add(pl *Place) {
 	o.held[pl] = struct{}{}
 	for _, k := range pl.keys {
@@ -140,6 +149,7 @@ func (o *Pool) add(pl *Place) {
 	}
 }
 
+// drop is the opposite of add. Counters that reach 0 are removed. The caller holds o.mu.
 func (o *Pool) drop(pl *Place) {
 	delete(o.held, pl)
 	for _, k := range pl.keys {
@@ -150,7 +160,7 @@ func (o *Pool) drop(pl *Place) {
 	pl.keys = nil
 }
 
-// Leave gives the place back; more than once is the same as once.
+// Leave gives the place back. Further calls do nothing.
 func (pl *Place) Leave() {
 	pl.pool.mu.Lock()
 	defer pl.pool.mu.Unlock()
@@ -159,22 +169,22 @@ func (pl *Place) Leave() {
 	}
 }
 
-// Taken are the places held by outsiders and by members.
+// Taken returns how many places outsiders and members hold.
 func (o *Pool) Taken() (outsiders, members int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count[poolKey{kind: countOutsiders}], o.count[poolKey{kind: countMembers}]
 }
 
-// Lengths of the prefixes by which addresses are counted.
+// Lengths in bits of the prefixes by which addresses are counted.
 const (
 	netBits4  = 24
 	netBits6  = 48
-	addrBits6 = 64 // a customer has that many at least, so it counts as one address
+	addrBits6 = 64 // a customer has at least a /64, so it counts as one address
 )
 
-// whereabouts are the address and the network that a multiaddr counts for; the
-// zero prefixes when it names no IP address.
+// whereabouts returns the address and the network for which a multiaddr counts. It returns zero
+// prefixes if the multiaddr has no IP address.
 func whereabouts(a ma.Multiaddr) (one, around netip.Prefix) {
 	if a == nil {
 		return netip.Prefix{}, netip.Prefix{}
@@ -193,7 +203,7 @@ func whereabouts(a ma.Multiaddr) (one, around netip.Prefix) {
 		bitsAddr, bitsNet = addr.BitLen(), netBits4
 	}
 	one, err = addr.Prefix(bitsAddr)
-	if err != nil { // an address with a zone
+	if err != nil { // the address has an IPv6 zone
 		return netip.Prefix{}, netip.Prefix{}
 	}
 	around, err = addr.Prefix(bitsNet)
@@ -203,27 +213,28 @@ func whereabouts(a ma.Multiaddr) (one, around netip.Prefix) {
 	return one, around
 }
 
-// Outsiders that go on asking for more than their share are cut off for a while.
+// An outsider that repeatedly asks for more than its share is shunned for a while.
 const (
-	insistMost   = 64               // refusals within insistWithin
-	insistWithin = 10 * time.Second // that are too many
-	shunFor      = time.Minute
-	MaxInsisting = 1 << 12 // outsiders whose refusals are counted
+	insistMost   = 64               // this many refusals within insistWithin are too many
+	insistWithin = 10 * time.Second // see above
+	shunFor      = time.Minute      // no connection from the outsider is accepted for this time
+	MaxInsisting = 1 << 12          // outsiders whose refusals are counted
 )
 
-// shunned are the outsiders that are cut off.
+// shunned has the refusals of outsiders, and who is shunned. Safe for concurrent use.
 type shunned struct {
 	mu sync.Mutex
 	of map[peer.ID]*insistence
 }
 
+// insistence is the state of one outsider: refusals n since a time.
 type insistence struct {
 	since time.Time
 	n     int
 	until time.Time // zero = not shunned
 }
 
-// refused counts one refusal and says whether it is the one too many.
+// refused counts one refusal. It returns true if this is the one that makes p shunned.
 func (s *shunned) refused(p peer.ID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,17 +249,21 @@ func (s *shunned) refused(p peer.ID, now time.Time) bool {
 		one = &insistence{since: now}
 		s.of[p] = one
 	}
+	// A new interval begins. The shunning from an earlier one goes on until its end.
 	if now.Sub(one.since) >= insistWithin {
 		one.since, one.n = now, 0
 	}
 	if one.n++; one.n != insistMost {
 		return false
 	}
+	// Only the refusal with exactly this number starts it, so that it is counted once in an
+	// interval.
 	one.until = now.Add(shunFor)
 	return true
 }
 
-// forget makes room: of what is over first, else of any.
+// forget makes room for a new entry. It removes expired entries first, then arbitrary ones. The
+// caller holds s.mu.
 func (s *shunned) forget(now time.Time) {
 	for p, one := range s.of {
 		if now.Sub(one.since) >= insistWithin && now.After(one.until) {
@@ -263,6 +278,7 @@ func (s *shunned) forget(now time.Time) {
 	}
 }
 
+// is reports whether p is shunned at the time now.
 func (s *shunned) is(p peer.ID, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +286,7 @@ func (s *shunned) is(p peer.ID, now time.Time) bool {
 	return one != nil && now.Before(one.until)
 }
 
-// insists counts a refusal, and cuts off who has too many.
+// insists counts a refusal of p, and closes its connections if it has too many.
 func (g *Guard) insists(p peer.ID) {
 	if g.gate == nil || !g.shunned.refused(p, time.Now()) || !g.opts.Life.Begin() {
 		return
@@ -288,19 +304,19 @@ type placedStream struct {
 	place *Place
 }
 
-// Close is network.Stream's.
+// Close implements network.Stream.
 func (s *placedStream) Close() error {
 	s.place.Leave()
 	return s.Stream.Close()
 }
 
-// Reset is network.Stream's.
+// Reset implements network.Stream.
 func (s *placedStream) Reset() error {
 	s.place.Leave()
 	return s.Stream.Reset()
 }
 
-// ResetWithError is network.Stream's.
+// ResetWithError implements network.Stream.
 func (s *placedStream) ResetWithError(code network.StreamErrorCode) error {
 	s.place.Leave()
 	return s.Stream.ResetWithError(code)

@@ -18,8 +18,8 @@ func parseAddr(t *testing.T, text string) ma.Multiaddr {
 	return a
 }
 
-// Outsiders fill their share, by identity, address, network and in all; members
-// have theirs whatever happens, and one place each although other members have all.
+// Outsiders fill their share: of one peer, one address, one network, and all. Members have places
+// of their own, and each gets at least one place even if other members have taken all.
 func TestPoolSharesOutPlaces(t *testing.T) {
 	members := map[peer.ID]bool{}
 	refused := &Tally{}
@@ -60,7 +60,7 @@ func TestPoolSharesOutPlaces(t *testing.T) {
 			t.Errorf("member %d: %v", i, got)
 		}
 	}
-	members["g"], members["h"] = true, true // their streams are no outsiders' any more
+	members["g"], members["h"] = true, true // their streams now count as those of members
 	if at("203.0.113.2")("i") == nil {
 		t.Error("places of those who became members are not free")
 	}
@@ -73,7 +73,7 @@ func TestPoolSharesOutPlaces(t *testing.T) {
 	}
 }
 
-// Who insists is cut off for a while.
+// An outsider that is refused too often is shunned for a while.
 func TestInsistingOutsidersAreShunned(t *testing.T) {
 	var s shunned
 	now := time.Unix(1_800_000_000, 0)
@@ -83,7 +83,7 @@ func TestInsistingOutsidersAreShunned(t *testing.T) {
 			cut++
 		}
 	}
-	for i := range 20 * insistMost { // one a second is no insisting
+	for i := range 20 * insistMost { // one refusal per second is not too often
 		if s.refused("calm", now.Add(time.Duration(i)*time.Second)) {
 			t.Fatal("a calm one is cut off")
 		}
@@ -99,7 +99,8 @@ func TestInsistingOutsidersAreShunned(t *testing.T) {
 	}
 }
 
-// The host listens before New ends: who connects by then is no member, and nothing that is still being made is read.
+// The host listens before New of package dht ends. A peer that connects by then is no member, and
+// the guard reads nothing that is not made yet.
 func TestConnectedBeforeThereIsAView(t *testing.T) {
 	d, err := New(Options{Connections: true, LAN: true})
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Tally counts by name. The names are this program's own, so they are few. All
-// methods are safe for concurrent use.
+// Tally counts events by name. The names come from this program and never from a peer, so they are
+// few. The zero value is empty. All methods are safe for concurrent use.
 type Tally struct {
 	mu sync.Mutex
 	n  map[string]uint64
 }
 
-// Add counts one.
+// Add adds one to the count of name.
 func (t *Tally) Add(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -22,7 +22,7 @@ func (t *Tally) Add(name string) {
 	t.n[name]++
 }
 
-// All are the counts so far, by name.
+// All returns a copy of the counts so far, by name.
 func (t *Tally) All() map[string]uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

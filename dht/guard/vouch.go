@@ -21,46 +21,48 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// What a member says of its addresses is a claim (see dials). Members vouch for
-// each other: who wants to dial a member that it never met asks a few members
-// that it is connected to, and believes what most of them say. A member that is
-// asked tells only what it saw itself: addresses that it reached, and those of
-// the IP address from which the member came.
+// The addresses that a member announces are claims (see dials). Members vouch for each other. A
+// peer that wants to dial a member that it never met asks a few members to which it is connected.
+// It believes addresses that most of them confirm. The member that is asked reports only what it
+// saw itself. These are addresses that it reached, and addresses with the IP address from which
+// that member came.
 //
 //	question   the peer id
-//	answer     how many addresses, then each of them
+//	answer     the number of addresses, then each of them
 //
-// Texts and numbers are unsigned varints, texts led by their length.
+// Numbers are unsigned varints. A peer id or an address has its length in bytes before it.
 const (
-	// VouchSuffix follows the swarm's prefix in the name of the protocol.
+	// VouchSuffix is the part of the protocol's name after the swarm's prefix.
 	VouchSuffix  = "/vouch/1"
-	vouchTimeout = 2 * time.Second
-	vouchAsked   = 3                // members asked; most of them have to agree
-	vouchPause   = 2 * time.Second  // before the same is asked again; it doubles
-	vouchPauses  = 2 * time.Minute  // the longest
+	vouchTimeout = 2 * time.Second  // for one question
+	vouchAsked   = 3                // members asked; most of these must agree
+	vouchPause   = 2 * time.Second  // before a question about the same member is repeated; doubles each time
+	vouchPauses  = 2 * time.Minute  // the longest such pause
 	meetParallel = 8                // members met at once
-	meetMost     = 64               // connections that are enough to know one's swarm
-	meetTimeout  = 5 * time.Second  // of one meeting
-	meetPatience = 2 * time.Second  // who was there first waits so long for who came
+	meetMost     = 64               // with so many connections, a peer meets no more members
+	meetTimeout  = 5 * time.Second  // for one meeting
+	meetPatience = 2 * time.Second  // older members wait this long for a new one to connect
 	meetAgain    = time.Minute      // before a member that could not be met is tried again
-	meetNew      = 10 * time.Second // a peer is new in its swarm for so long
+	meetNew      = 10 * time.Second // how long a peer is new in its swarm
 )
 
-// asking is what was asked of one member.
+// asking is the state of the questions about one member.
 type asking struct {
-	next  time.Time
-	pause time.Duration
-	done  chan struct{} // closed at the end of a question under way; nil = none
+	next  time.Time     // no question before this time
+	pause time.Duration // after the next question
+	done  chan struct{} // closed at the end of a question in progress; nil = none
 }
 
-// inquiries are the questions for witnesses. There is an entry for each member
-// that cannot be dialled, none for others.
+// inquiries has the state of the questions to witnesses. Only members that could not be dialled
+// have an entry. forgetInquiries removes the entry of a peer that is no longer a member.
 type inquiries struct {
 	mu sync.Mutex
 	of map[peer.ID]*asking
 }
 
-// askWitnesses has members vouch for p, and says whether it may be dialled now.
+// askWitnesses asks members for the addresses of p, and reports whether p may be dialled now. If a
+// question about p is in progress, it waits for that one. During the pause after a question it asks
+// nobody.
 func (g *Guard) askWitnesses(ctx context.Context, p peer.ID) bool {
 	q := &g.inquiries
 	q.mu.Lock()
@@ -72,6 +74,7 @@ func (g *Guard) askWitnesses(ctx context.Context, p peer.ID) bool {
 		one = &asking{pause: vouchPause}
 		q.of[p] = one
 	}
+	// Another call asks about p already: wait for its result.
 	if done := one.done; done != nil {
 		q.mu.Unlock()
 		select {
@@ -93,6 +96,7 @@ func (g *Guard) askWitnesses(ctx context.Context, p peer.ID) bool {
 
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// Without a connected member nobody was asked, so there is no pause.
 	if asked > 0 {
 		one.next = time.Now().Add(one.pause)
 		one.pause = min(2*one.pause, vouchPauses)
@@ -102,7 +106,7 @@ func (g *Guard) askWitnesses(ctx context.Context, p peer.ID) bool {
 	return len(good) > 0 && g.gate.dialable(p, g.base.Peerstore().Addrs(p))
 }
 
-// forgetInquiries drops those about who is no member any more.
+// forgetInquiries removes the entries of peers that are no longer members.
 func (g *Guard) forgetInquiries(v partition.View) {
 	g.inquiries.mu.Lock()
 	defer g.inquiries.mu.Unlock()
@@ -113,16 +117,18 @@ func (g *Guard) forgetInquiries(v partition.View) {
 	}
 }
 
-// collect asks up to vouchAsked members and gives the addresses that most of
-// them vouch for.
+// collect asks up to vouchAsked members, and returns the addresses that most of them confirm, and
+// how many it asked. A member that does not answer counts as one that confirms none.
 func (g *Guard) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, asked int) {
 	var witnesses []peer.ID
 	for _, w := range g.base.Network().Peers() {
+		// Only members are witnesses, and p is no witness of its own addresses.
 		if w != p && w != g.self && g.IsMember(w) {
 			witnesses = append(witnesses, w)
 		}
 	}
 	rand.Shuffle(len(witnesses), func(i, j int) { witnesses[i], witnesses[j] = witnesses[j], witnesses[i] })
+	// They are drawn at random, so that a liar cannot choose to be asked.
 	witnesses = witnesses[:min(len(witnesses), vouchAsked)]
 	answers := make(chan []ma.Multiaddr, len(witnesses))
 	for _, w := range witnesses {
@@ -137,6 +143,8 @@ func (g *Guard) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, as
 	votes := map[string]int{}
 	for range witnesses {
 		for _, a := range ma.Unique(<-answers) {
+			// An address counts when more than half of the witnesses confirm it. Each counts once,
+			// see ma.Unique.
 			if votes[string(a.Bytes())]++; votes[string(a.Bytes())] == len(witnesses)/2+1 {
 				good = append(good, a)
 			}
@@ -145,7 +153,8 @@ func (g *Guard) collect(ctx context.Context, p peer.ID) (good []ma.Multiaddr, as
 	return good, len(witnesses)
 }
 
-// AskWitness asks one member, to which there is a connection, for the addresses of p.
+// AskWitness asks the member w for the addresses at which it met p. It does not dial w. It takes at
+// most vouchTimeout.
 func (g *Guard) AskWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, error) {
 	ctx, cancel := context.WithTimeout(network.WithNoDial(ctx, "witness"), vouchTimeout)
 	defer cancel()
@@ -158,7 +167,7 @@ func (g *Guard) AskWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, e
 	if _, err := s.Write(appendText(nil, []byte(p))); err != nil {
 		return nil, err
 	}
-	_ = s.CloseWrite() // see exchange
+	_ = s.CloseWrite() // an error does not matter, see calls.exchange in package dht
 	r := bufio.NewReader(io.LimitReader(s, wire.MaxAddrs*(wire.MaxAddr+2)+2))
 	n, err := binary.ReadUvarint(r)
 	if err != nil {
@@ -182,7 +191,7 @@ func (g *Guard) AskWitness(ctx context.Context, w, p peer.ID) ([]ma.Multiaddr, e
 	return addrs, nil
 }
 
-// serveVouch answers a member; who is none is told nothing.
+// serveVouch answers the question of a member. The stream of an outsider is reset.
 func (g *Guard) serveVouch(s network.Stream) {
 	if !g.opts.Life.Begin() {
 		_ = s.Reset()
@@ -200,7 +209,9 @@ func (g *Guard) serveVouch(s network.Stream) {
 	_ = s.Close()
 }
 
+// answerVouch reads one question and writes the answer.
 func (g *Guard) answerVouch(s network.Stream) error {
+	// An outsider must not learn where members are.
 	if !g.IsMember(s.Conn().RemotePeer()) {
 		g.Count.NoPlace.Add("vouch-outsider")
 		return errors.New("not a member")
@@ -227,10 +238,12 @@ func (g *Guard) answerVouch(s network.Stream) error {
 	return err
 }
 
+// appendText appends the length of text and text.
 func appendText(to, text []byte) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
 }
 
+// readText reads what appendText wrote, of at most longest bytes.
 func readText(r *bufio.Reader, longest uint64) ([]byte, error) {
 	n, err := binary.ReadUvarint(r)
 	if err != nil {
@@ -244,14 +257,15 @@ func readText(r *bufio.Reader, longest uint64) ([]byte, error) {
 	return text, err
 }
 
-// Run connects a peer that is new in its swarm with the members. They know
-// it by what it says only, and believe that once it came to them; and it can ask
-// those that it met about the others.
+// Run connects a peer that is new in its swarm with the members. They know it only by its claims,
+// and believe these once it has connected to them. It also learns from members that it met about
+// the others. Run ends with ctx.
 func (g *Guard) Run(ctx context.Context) {
 	if g.gate == nil {
 		return
 	}
-	var since time.Time // with others in the swarm
+	var since time.Time // since when other members are in the swarm; zero = alone
+	// when this peer tried each member last, and when each came
 	tried, came := map[peer.ID]time.Time{}, map[peer.ID]time.Time{}
 	room := make(chan struct{}, meetParallel)
 	var wg sync.WaitGroup
@@ -260,11 +274,13 @@ func (g *Guard) Run(ctx context.Context) {
 		members := g.view().Members()
 		now := time.Now()
 		switch {
+		// since is the time when this peer last stopped being alone.
 		case len(members) < 2:
 			since = time.Time{}
 		case since.IsZero():
 			since = now
 		}
+		// This host may have changed its network since the last round.
 		g.gate.settled(g.interfaceAddrs())
 		for p, at := range tried {
 			if now.Sub(at) > meetAgain || !g.IsMember(p) {
@@ -283,12 +299,14 @@ func (g *Guard) Run(ctx context.Context) {
 				g.base.Network().Connectedness(p) == network.Connected {
 				continue
 			}
+			// This peer knows enough members that can vouch.
 			if len(g.base.Network().Peers()) >= meetMost {
 				break
 			}
 			if came[p].IsZero() {
 				came[p] = now
 			}
+			// This peer is not new, but p is: p will probably connect by itself.
 			if now.Sub(since) > meetNew && now.Sub(came[p]) < meetPatience {
 				wait = min(wait, meetPatience)
 				continue
@@ -311,6 +329,7 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 }
 
+// meet connects to p.
 func (g *Guard) meet(ctx context.Context, p peer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
 	defer cancel()
@@ -319,7 +338,7 @@ func (g *Guard) meet(ctx context.Context, p peer.ID) {
 	}
 }
 
-// interfaceAddrs are the addresses of this host, of all its interfaces.
+// interfaceAddrs returns the addresses at which this host listens, on all its interfaces.
 func (g *Guard) interfaceAddrs() []ma.Multiaddr {
 	addrs, err := g.base.Network().InterfaceListenAddresses()
 	if err != nil {

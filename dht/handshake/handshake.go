@@ -1,4 +1,4 @@
-// Package handshake lets nobody speak the protocols of a private swarm who was not let in.
+// Package handshake restricts the protocols of a private swarm to peers that were admitted to it.
 package handshake
 
 import (
@@ -24,32 +24,32 @@ import (
 	"github.com/echo-node/echo-node/dht/wire"
 )
 
-// Timing of handshakes of a private swarm.
+// Times of handshakes in a private swarm, and their protocol.
 const (
-	// Protocol is that of handshakes.
+	// Protocol is the protocol of handshakes.
 	Protocol = "/echo-node/admit/1"
-	timeout  = 10 * time.Second // of one handshake
-	Within   = 30 * time.Second // a connection without a handshake by then is closed
-	retry    = 5 * time.Second  // between two handshakes on a connection where one failed
+	timeout  = 10 * time.Second // for one handshake
+	Within   = 30 * time.Second // a connection without a handshake is closed after this time
+	retry    = 5 * time.Second  // between two handshakes on a connection after one failed
 )
 
-// ErrRefused is wrapped by errors that say why one side did not let the
-// other into a private swarm.
+// ErrRefused is wrapped by the errors that say why one side did not admit the other to a private
+// swarm.
 var ErrRefused = errors.New("not admitted to the private swarm")
 
-// Host is the host as the protocols of a private swarm see it: none of them is
-// spoken with a peer that has not shown, on a connection that is open, that it
-// was let in. libp2p has proven the peer's id; what is shown is bound to it:
+// Host is the host as the protocols of a private swarm see it. These protocols are spoken only with
+// an admitted peer: one that proved its admission on an open connection. libp2p has proven the
+// peer's id, and the proof of admission is bound to that id. A handshake has five messages:
 //
 //	hello      asker -> other   version, nonce, swarm, pass
 //	challenge  other -> asker   nonce
-//	proof      asker -> other   that it has the swarm's key, if it has
-//	verdict    other -> asker   why not; or its own pass and proof, and a pass to keep
+//	proof      asker -> other   proof of the swarm's key, if the asker has the key
+//	verdict    other -> asker   the reason of a refusal; or its own pass, its proof, and a pass to keep
 //	thanks     asker -> other   a pass to keep, or nothing
 //
-// Whoever wants to open a stream is the asker, once for each connection. A peer
-// that came by an invite or by the key is given a lasting pass by the first
-// member it meets, so that it can be let in, and invite, without them later.
+// The peer that wants to open a stream is the asker. There is one handshake per connection. A peer
+// with an invite or the key gets a lasting pass from the first member that it meets. With that pass
+// it needs neither of them later, and can invite others. All methods are safe for concurrent use.
 type Host struct {
 	host.Host
 	opts   Options
@@ -58,40 +58,43 @@ type Host struct {
 
 	mu     sync.Mutex
 	closed bool
-	pass   *wire.Pass
-	conns  map[network.Conn]*incomingConn
+	pass   *wire.Pass                     // nil = none yet
+	conns  map[network.Conn]*incomingConn // the open ones, also those that this peer opened
 }
 
-// Options of a Host.
+// Options configure a Host.
 type Options struct {
+	// this peer's private key, Ed25519
 	Signer  crypto.PrivKey
-	Prefix  string      // guarded protocols begin with it; "" = none are, as of one who asks for a charter
-	Charter protocol.ID // is served to strangers, and asked for after a handshake
-	Space   string      // the digest of the swarm's charter; "" = not known yet
-	Founder string
-	Key     []byte           // the swarm's key; nil = not known here
-	Pass    *wire.Pass       // nil = none yet
-	Keep    func(*wire.Pass) // told of a lasting pass; nil = nobody
-	Refused *guard.Tally     // reasons why somebody was not let in
-	Life    *life.Life       // nil = this peer asks only, and answers nobody
-	Context context.Context  // ends what is under way, without Life
+	Prefix  string           // of guarded protocols; "" = none is guarded, for a peer that only asks for a charter
+	Charter protocol.ID      // outsiders may call it, and learn little; this peer calls it only after a handshake
+	Space   string           // digest of the swarm's charter; "" = not known yet
+	Founder string           // the id of the swarm's founder; "" = not known yet
+	Key     []byte           // the swarm's key; nil = this peer does not have it
+	Pass    *wire.Pass       // this peer's own; nil = none yet
+	Keep    func(*wire.Pass) // called with a new lasting pass; may be nil
+	Refused *guard.Tally     // counts the reasons of refusals
+	Life    *life.Life       // nil = this peer only asks, and answers no handshake
+	Context context.Context  // its end ends handshakes if Life is nil
 	Logger  *slog.Logger
 }
 
-// incomingConn is one connection.
+// incomingConn is the state of one connection.
 type incomingConn struct {
+	// the peer at the other end is admitted
 	in     bool
-	asking chan struct{} // closed when our handshake on it ends; nil = none under way
-	err    error         // of our last handshake
-	at     time.Time     // when that was
-	late   *time.Timer
+	asking chan struct{} // closed when this peer's handshake ends; nil = none in progress
+	err    error         // of this peer's last handshake
+	at     time.Time     // when that handshake ended
+	late   *time.Timer   // closes the connection after Within
 }
 
-// New begins to guard under. The caller stops it, and closes under.
+// New starts to guard the host under. The caller stops the Host, and closes under.
 func New(under host.Host, o Options) *Host {
 	h := &Host{Host: under, opts: o, self: under.ID(), pass: o.Pass, conns: map[network.Conn]*incomingConn{}}
 	h.notify = &network.NotifyBundle{ConnectedF: h.connected, DisconnectedF: h.disconnected}
 	h.Network().Notify(h.notify)
+	// Connections from before the Notify need a handshake, too.
 	for _, c := range h.Network().Conns() {
 		h.connected(nil, c)
 	}
@@ -99,7 +102,7 @@ func New(under host.Host, o Options) *Host {
 	return h
 }
 
-// Stop ends guarding; the host stays.
+// Stop ends guarding. The host under it stays open.
 func (h *Host) Stop() {
 	h.Host.RemoveStreamHandler(Protocol)
 	h.Network().StopNotify(h.notify)
@@ -111,7 +114,7 @@ func (h *Host) Stop() {
 	}
 }
 
-// context ends what is under way.
+// context returns the context that ends handshakes in progress.
 func (h *Host) context() context.Context {
 	if h.opts.Life != nil {
 		return h.opts.Life.Context()
@@ -119,8 +122,10 @@ func (h *Host) context() context.Context {
 	return h.opts.Context
 }
 
+// connected starts the time within which a connection needs a handshake.
 func (h *Host) connected(_ network.Network, c network.Conn) { h.connOf(c) }
 
+// disconnected forgets a closed connection. An admission ends with its connection.
 func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -130,14 +135,14 @@ func (h *Host) disconnected(_ network.Network, c network.Conn) {
 	}
 }
 
-// connOf is the entry of c, made when c is new.
+// connOf returns the state of c, and makes it if c is new.
 func (h *Host) connOf(c network.Conn) *incomingConn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.conns[c]
 	if g == nil {
 		g = &incomingConn{late: time.AfterFunc(Within, func() { h.showOut(c) })}
-		if c.IsClosed() || h.closed { // its end may have been told already
+		if c.IsClosed() || h.closed { // its end may have been reported already
 			g.late.Stop()
 			return g
 		}
@@ -146,10 +151,11 @@ func (h *Host) connOf(c network.Conn) *incomingConn {
 	return g
 }
 
-// showOut closes a connection without a handshake in time.
+// showOut closes a connection on which there was no handshake in time.
 func (h *Host) showOut(c network.Conn) {
 	h.mu.Lock()
 	g := h.conns[c]
+	// The connection may have been admitted or closed just before the timer fired.
 	stay := h.closed || g == nil || g.in
 	h.mu.Unlock()
 	if !stay {
@@ -158,23 +164,25 @@ func (h *Host) showOut(c network.Conn) {
 	}
 }
 
-// Guarded says whether id is only for those who are admitted.
+// Guarded reports whether the protocol id is only for admitted peers.
 func (h *Host) Guarded(id protocol.ID) bool {
 	return id == h.opts.Charter || h.opts.Prefix != "" && strings.HasPrefix(string(id), h.opts.Prefix+"/")
 }
 
-// SetStreamHandler is host.Host's; a guarded protocol is for admitted peers.
+// SetStreamHandler implements host.Host. Streams of a guarded protocol are reset unless the peer is
+// admitted.
 func (h *Host) SetStreamHandler(id protocol.ID, serve network.StreamHandler) {
 	h.Host.SetStreamHandler(id, h.checked(id, serve))
 }
 
-// SetStreamHandlerMatch is host.Host's, as SetStreamHandler.
+// SetStreamHandlerMatch implements host.Host. It restricts streams like SetStreamHandler.
 func (h *Host) SetStreamHandlerMatch(id protocol.ID, match func(protocol.ID) bool, serve network.StreamHandler) {
 	h.Host.SetStreamHandlerMatch(id, match, h.checked(id, serve))
 }
 
+// checked returns serve, or a handler that lets only streams of admitted peers through to it.
 func (h *Host) checked(id protocol.ID, serve network.StreamHandler) network.StreamHandler {
-	if !h.Guarded(id) || id == h.opts.Charter { // that one says that the swarm is private
+	if !h.Guarded(id) || id == h.opts.Charter { // its own handler tells outsiders that the swarm is private
 		return serve
 	}
 	return func(s network.Stream) {
@@ -189,9 +197,9 @@ func (h *Host) checked(id protocol.ID, serve network.StreamHandler) network.Stre
 	}
 }
 
-// Passed says whether the peer at the other end has been let in, on this
-// connection or on another that is open. It waits for a handshake of ours that
-// is under way: the other side may be done with it already.
+// Passed reports whether the peer at the other end of c is admitted, on c or on another open
+// connection. It waits for a handshake of this peer in progress on c, because the other side may
+// already have finished it.
 func (h *Host) Passed(c network.Conn) bool {
 	h.mu.Lock()
 	g := h.conns[c]
@@ -201,10 +209,11 @@ func (h *Host) Passed(c network.Conn) bool {
 	}
 	h.mu.Unlock()
 	if asking != nil {
-		<-asking // it ends by its own time-out
+		<-asking // this ends after timeout at the latest
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// Each side may have made its handshake on another connection to the same peer.
 	for other, g := range h.conns {
 		if g.in && other.RemotePeer() == c.RemotePeer() {
 			return true
@@ -213,8 +222,8 @@ func (h *Host) Passed(c network.Conn) bool {
 	return false
 }
 
-// NewStream is host.Host's. Before a guarded protocol is spoken, each side
-// shows the other that it was let in.
+// NewStream implements host.Host. Before a guarded protocol, it makes the handshake if there was
+// none.
 func (h *Host) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (network.Stream, error) {
 	if slices.ContainsFunc(ids, h.Guarded) {
 		if err := h.Enter(ctx, p); err != nil {
@@ -224,7 +233,9 @@ func (h *Host) NewStream(ctx context.Context, p peer.ID, ids ...protocol.ID) (ne
 	return h.Host.NewStream(ctx, p, ids...)
 }
 
-// Enter has both sides admitted on every connection to p, connecting if need be.
+// Enter makes a handshake on every connection to p on which there was none. If there is no
+// connection, it connects first. It succeeds if one handshake did. Otherwise it returns an error of
+// one of them.
 func (h *Host) Enter(ctx context.Context, p peer.ID) error {
 	conns := h.Network().ConnsToPeer(p)
 	if len(conns) == 0 {
@@ -236,6 +247,8 @@ func (h *Host) Enter(ctx context.Context, p peer.ID) error {
 		}
 		conns = h.Network().ConnsToPeer(p)
 	}
+	// errs becomes nil with the first success. The first entry is for the case that there is no
+	// connection any more.
 	errs := []error{fmt.Errorf("%s: the connection is gone", p)}
 	for _, c := range conns {
 		err := h.ask(ctx, c)
@@ -251,11 +264,13 @@ func (h *Host) Enter(ctx context.Context, p peer.ID) error {
 	return errs[len(errs)-1]
 }
 
-// ask makes one handshake on c, unless one was made or is under way.
+// ask makes one handshake on c, unless there was one. It waits for one in progress. After a failed
+// one, it returns that error for the time retry.
 func (h *Host) ask(ctx context.Context, c network.Conn) error {
 	g := h.connOf(c)
 	for {
 		h.mu.Lock()
+		// There was a handshake on this connection, or one failed a moment ago.
 		if g.in || g.err != nil && time.Since(g.at) < retry {
 			err := g.err
 			if g.in {
@@ -291,7 +306,8 @@ func (h *Host) ask(ctx context.Context, c network.Conn) error {
 	return err
 }
 
-// shake is the asker's side of the handshake.
+// shake is the asker's side of a handshake. It closes the connection if the other side is no
+// member.
 func (h *Host) shake(ctx context.Context, c network.Conn) error {
 	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "admission"), timeout)
 	defer cancel()
@@ -302,6 +318,7 @@ func (h *Host) shake(ctx context.Context, c network.Conn) error {
 	defer func() { _ = s.Reset() }() // nothing more is expected
 	defer context.AfterFunc(ctx, func() { _ = s.Reset() })()
 	defer context.AfterFunc(h.context(), func() { _ = s.Reset() })()
+	// The stream must be on this connection. host.NewStream could choose another one.
 	if err := s.SetProtocol(Protocol); err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
@@ -321,6 +338,7 @@ func (h *Host) shake(ctx context.Context, c network.Conn) error {
 	if err != nil {
 		return err
 	}
+	// The admission goes both ways: the other side must be a member, too.
 	a, err := h.verify(other, verdict, challenge.Nonce, hello.Nonce)
 	if err != nil {
 		h.opts.Refused.Add(reasonOf(err))
@@ -331,20 +349,23 @@ func (h *Host) shake(ctx context.Context, c network.Conn) error {
 		h.take(verdict.Granted)
 	}
 	thanks := &wire.Admit{}
+	// The other side came by an invite or the key, so this peer gives it a lasting pass.
 	if !a.Lasting {
 		thanks.Granted = h.grant(other, a)
 	}
 	if err := wire.WriteAdmit(s, thanks); err != nil {
 		return err
 	}
-	// Until the other side ends it, or the time is up: the reset above would drop
-	// thanks that were not read. Both are in by now, whatever comes.
-	_ = s.CloseWrite() // see exchange
+	// Wait until the other side ends the stream, or the time is up. Otherwise the reset above would
+	// discard the thanks before they are read. The result does not matter: both sides are admitted
+	// by now.
+	_ = s.CloseWrite() // an error does not matter, see calls.exchange in package dht
 	_, _ = s.Read(make([]byte, 1))
 	return nil
 }
 
-// turn says something and reads what the other side says to it.
+// turn sends one message and reads the answer to it. A refusal in the answer becomes an error that
+// wraps ErrRefused.
 func turn(s network.Stream, m *wire.Admit) (*wire.Admit, error) {
 	if err := wire.WriteAdmit(s, m); err != nil {
 		return nil, err
@@ -359,7 +380,7 @@ func turn(s network.Stream, m *wire.Admit) (*wire.Admit, error) {
 	return answer, nil
 }
 
-// answer is the other side of shake.
+// answer is the other side of shake. It tells the asker the reason of a refusal.
 func (h *Host) answer(s network.Stream) {
 	if h.opts.Life == nil || !h.opts.Life.Begin() {
 		_ = s.Reset()
@@ -384,6 +405,8 @@ func (h *Host) answer(s network.Stream) {
 	_ = s.Close()
 }
 
+// receive reads the asker's messages, checks its admission, and sends the verdict. An error is the
+// reason of a refusal.
 func (h *Host) receive(s network.Stream) error {
 	hello, err := wire.ReadAdmit(s)
 	if err != nil {
@@ -397,6 +420,7 @@ func (h *Host) receive(s network.Stream) error {
 	case hello.Space != "" && hello.Space != h.opts.Space:
 		return fmt.Errorf("%.64q: %w", hello.Space, wire.ErrSpace)
 	}
+	// The nonce makes the proof valid only for this handshake.
 	nonce, err := newNonce()
 	if err != nil {
 		return err
@@ -413,6 +437,7 @@ func (h *Host) receive(s network.Stream) error {
 	if err != nil {
 		return err
 	}
+	// The asker is admitted before it reads the verdict, because it opens streams right after that.
 	g := h.connOf(s.Conn())
 	h.mu.Lock()
 	g.in = true
@@ -425,7 +450,7 @@ func (h *Host) receive(s network.Stream) error {
 		return err
 	}
 	thanks, err := wire.ReadAdmit(s)
-	if err != nil { // it did not take this peer for a member, and says so nowhere
+	if err != nil { // the asker did not accept this peer as a member
 		h.opts.Logger.Debug("no thanks", "peer", other.String(), "err", err)
 		return nil
 	}
@@ -435,9 +460,12 @@ func (h *Host) receive(s network.Stream) error {
 	return nil
 }
 
-// verify says by what the other is let in, or why not.
+// verify returns what admits the other peer, or an error with the reason why nothing does. A pass
+// counts first, then the proof of the swarm's key. The result is zero for the key. theirs and ours
+// are the nonces.
 func (h *Host) verify(other peer.ID, shown *wire.Admit, theirs, ours []byte) (wire.Membership, error) {
 	err := wire.ErrNoPass
+	// Without the founder's id, no pass can be checked.
 	if h.opts.Founder != "" {
 		var a wire.Membership
 		if a, err = shown.Pass.Check(h.opts.Founder, h.opts.Space, other.String(), time.Now()); err == nil {
@@ -455,6 +483,7 @@ func (h *Host) verify(other peer.ID, shown *wire.Admit, theirs, ours []byte) (wi
 
 var errKey = errors.New("another key than the swarm's, or no key here to check it with")
 
+// proof returns the proof for other that this peer has the swarm's key, or nil if it does not.
 func (h *Host) proof(other peer.ID, ours, theirs []byte) []byte {
 	if len(h.opts.Key) == 0 {
 		return nil
@@ -462,21 +491,23 @@ func (h *Host) proof(other peer.ID, ours, theirs []byte) []byte {
 	return wire.Proof(h.opts.Key, h.self.String(), other.String(), ours, theirs)
 }
 
-// OwnPass is what this peer shows; nil when it has none yet. Do not modify.
+// OwnPass returns the pass that this peer shows, or nil if it has none yet. Do not modify.
 func (h *Host) OwnPass() *wire.Pass {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.pass
 }
 
-// Membership is what this peer's own pass says; false when it has none yet.
+// Membership returns the content of this peer's own pass. It returns false if there is none yet, or
+// an invalid one.
 func (h *Host) Membership() (wire.Membership, bool) {
 	a, err := h.OwnPass().Check(h.opts.Founder, h.opts.Space, h.self.String(), time.Now())
 	return a, err == nil
 }
 
-// grant lets other in for good, if this peer's own pass is for good.
+// grant returns a lasting pass for other. It returns nil if this peer itself has no lasting pass.
 func (h *Host) grant(other peer.ID, a wire.Membership) *wire.Pass {
+	// Only a lasting pass can be the beginning of another one.
 	if own, ok := h.Membership(); !ok || !own.Lasting || h.opts.Space == "" {
 		return nil
 	}
@@ -490,7 +521,7 @@ func (h *Host) grant(other peer.ID, a wire.Membership) *wire.Pass {
 	return p
 }
 
-// take keeps a lasting pass, unless there is one.
+// take keeps a valid lasting pass for this peer, unless it already has one.
 func (h *Host) take(p *wire.Pass) {
 	if own, ok := h.Membership(); ok && own.Lasting || h.opts.Founder == "" {
 		return
@@ -507,6 +538,7 @@ func (h *Host) take(p *wire.Pass) {
 	}
 }
 
+// newNonce returns wire.NonceLen random bytes. With it, an old proof is not valid again.
 func newNonce() ([]byte, error) {
 	n := make([]byte, wire.NonceLen)
 	if _, err := rand.Read(n); err != nil {
@@ -515,7 +547,7 @@ func newNonce() ([]byte, error) {
 	return n, nil
 }
 
-// reasonOf names what is wrong, for the other side and for the metric.
+// reasonOf returns the name of an error, for the other side and for the metric.
 func reasonOf(err error) string {
 	for _, r := range []struct {
 		err  error

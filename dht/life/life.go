@@ -1,4 +1,5 @@
-// Package life counts what one peer has under way, so that its Close can wait for the end of all.
+// Package life counts the goroutines of one peer, so that its Close can wait until all of them have
+// ended.
 package life
 
 import (
@@ -8,30 +9,31 @@ import (
 	"time"
 )
 
-// ErrClosed is wrapped by the errors of what is asked of a peer that was closed.
+// ErrClosed is wrapped by the errors of calls to a peer that was closed.
 var ErrClosed = errors.New("closed")
 
-// Life is that of one peer. All methods are safe for concurrent use.
+// Life is the lifetime of one peer. All methods are safe for concurrent use.
 type Life struct {
 	ctx    context.Context // ends with Finish
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	over    bool
-	running sync.WaitGroup // Add under mu, and only while not over
+	running sync.WaitGroup // Add is called under mu, and only while over is false
 }
 
-// New begins a life. The caller finishes it.
+// New starts a Life. The caller ends it with Finish.
 func New() *Life {
 	l := &Life{}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// Context ends with Finish.
+// Context returns a context that ends with Finish.
 func (l *Life) Context() context.Context { return l.ctx }
 
-// Begin counts a goroutine that Wait will wait for; false after Finish. Who began calls End.
+// Begin counts a goroutine for which Wait waits. It returns false after Finish. After true, the
+// caller must call End.
 func (l *Life) Begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,10 +44,10 @@ func (l *Life) Begin() bool {
 	return true
 }
 
-// End is the end of what began.
+// End says that a goroutine that called Begin has ended.
 func (l *Life) End() { l.running.Done() }
 
-// Finish lets nothing more begin, and ends the Context.
+// Finish makes Begin return false from now on, and ends the Context. It does not wait.
 func (l *Life) Finish() {
 	l.mu.Lock()
 	l.over = true
@@ -53,10 +55,10 @@ func (l *Life) Finish() {
 	l.cancel()
 }
 
-// Wait waits, after Finish, for the end of all that began.
+// Wait waits until every goroutine that called Begin has ended. Call it after Finish.
 func (l *Life) Wait() { l.running.Wait() }
 
-// Notify puts a token into c, whose capacity is 1, unless there is one.
+// Notify puts a token into c if there is none. The capacity of c must be 1. Notify does not block.
 func Notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -64,7 +66,7 @@ func Notify(c chan struct{}) {
 	}
 }
 
-// Sleep waits for wait or the end of ctx, and says whether ctx goes on.
+// Sleep waits for the duration wait, or until ctx ends. It returns false if ctx ended first.
 func Sleep(ctx context.Context, wait time.Duration) bool {
 	t := time.NewTimer(wait)
 	defer t.Stop()

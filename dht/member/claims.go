@@ -23,6 +23,8 @@ import (
 // would leave the accused member no higher number to refute it. So other peers may claim up to
 // maxClaim, and only a peer itself may use higher ones.
 const (
+	// Highest incarnations in what a peer sends: about another peer, and about itself. memberlist
+	// uses 32 bits.
 	maxClaim = 1 << 30
 	maxOwn   = 1 << 31
 	// maxAccusers is the largest number of peers that are counted by name.
@@ -48,14 +50,15 @@ type pushState struct {
 	Vsn         []uint8
 }
 
-// accusers counts claims of death about members in our View, by the peer that sent them to us.
-// A peer that passes on others' claims is counted, too. A peer that invents claims has a much
-// higher count.
+// accusers counts claims of death about members in our View, by the peer that sent them to us in a
+// packet. Claims in an exchange of state are not counted. A peer that passes on others' claims is
+// counted too. A peer that invents claims has a much higher count. Safe for concurrent use.
 type accusers struct {
 	mu sync.Mutex
 	by map[string]uint64
 }
 
+// add counts one claim. When there are maxAccusers names already, it counts a new peer as "others".
 func (a *accusers) add(from peer.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,6 +98,7 @@ func (t *transport) soften(from peer.ID, b []byte) error {
 	if err := checkIncarnation(from, c.Node, c.Incarnation); err != nil {
 		return err
 	}
+	// The messages dead and suspect have the same fields, so the kind alone changes.
 	if b[0] == kindDead {
 		t.accused(from, c.Node)
 		b[0] = kindSuspect
@@ -102,6 +106,7 @@ func (t *transport) soften(from peer.ID, b []byte) error {
 	return nil
 }
 
+// checkIncarnation refuses an incarnation that from may not claim for node.
 func checkIncarnation(from peer.ID, node string, n uint32) error {
 	limit := uint32(maxClaim)
 	if node == from.String() {
@@ -157,6 +162,8 @@ func (t *transport) softenPush(from peer.ID, r io.Reader, nodes int) ([]byte, er
 		if err := checkIncarnation(from, s.Name, s.Incarnation); err != nil {
 			return nil, err
 		}
+		// A member that really left says so in its descriptor. A dead one does not refute the
+		// suspicion.
 		if s.State == memberlist.StateDead || s.State == memberlist.StateLeft {
 			s.State = memberlist.StateSuspect
 		}

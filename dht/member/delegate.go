@@ -22,9 +22,11 @@ import (
 // must not block and must not call memberlist.
 type delegate struct{ l *List }
 
-// checked is the last descriptor of a peer that passed the checks. If the same bytes come
-// again, the signature check is skipped. A descriptor with a lower sequence is refused.
+// checked is the last descriptor of a peer that passed the checks. If the same bytes come again,
+// the signature check is skipped. A descriptor with a lower sequence is refused, see
+// forgetSequence.
 type checked struct {
+	// as sealed; the same opened; and when it was accepted, or the member was dropped
 	raw  []byte
 	desc wire.Descriptor
 	at   time.Time
@@ -65,6 +67,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	if err != nil {
 		return l.refuse(fmt.Errorf("name %.64q: %w", n.Name, err))
 	}
+	// Each peer has only one name and one address, so that it cannot appear twice.
 	if n.Name != p.String() || !n.Addr.Equal(fakeIP(p)) || n.Port != fakePort {
 		return l.refuse(fmt.Errorf("name %.64q and address %s do not match", n.Name, n.Addr))
 	}
@@ -79,6 +82,7 @@ func (d delegate) NotifyAlive(n *memberlist.Node) error {
 	_, live := l.members[n.Name]
 	room := live || seen || l.hasRoom()
 	l.mu.Unlock()
+	// memberlist repeats alive messages often, and a check of the signature is slow.
 	if seen && bytes.Equal(known.raw, n.Meta) {
 		return nil
 	}
@@ -105,6 +109,7 @@ func (l *List) hasRoom() bool {
 	return len(l.checked) < l.opts.MaxMembers
 }
 
+// refuse counts a descriptor that was refused, and returns err.
 func (l *List) refuse(err error) error {
 	l.mu.Lock()
 	l.bad++
@@ -128,6 +133,7 @@ func (l *List) allow(name string, p peer.ID, raw []byte, desc wire.Descriptor) e
 	}
 	if known, ok := l.checked[name]; ok && desc.Sequence < known.desc.Sequence {
 		_, live := l.members[name]
+		// A replayed old descriptor could otherwise change a member's addresses or capacity.
 		if live || time.Since(known.at) < forgetSequence {
 			l.old++
 			return fmt.Errorf("%.64q: sequence %d is older than %d", name, desc.Sequence, known.desc.Sequence)
@@ -171,6 +177,7 @@ func (l *List) alive(n *memberlist.Node) {
 		c = checked{raw: bytes.Clone(n.Meta), desc: desc, at: time.Now()}
 		l.checked[n.Name] = c
 	}
+	// For memberlist the member is still alive, but it said goodbye.
 	if c.desc.Leaving {
 		l.drop(n.Name, true)
 	} else {
@@ -233,6 +240,7 @@ func (d delegate) NotifyPingComplete(n *memberlist.Node, _ time.Duration, payloa
 	}
 }
 
+// parseAddrs returns the multiaddrs in texts. It skips texts that are none.
 func parseAddrs(texts []string) []ma.Multiaddr {
 	var out []ma.Multiaddr
 	for _, s := range texts {
@@ -243,10 +251,11 @@ func parseAddrs(texts []string) []ma.Multiaddr {
 	return out
 }
 
-// newLogger writes memberlist's lines to slog at debug level. What matters to a volunteer is
+// newLogger writes memberlist's lines to slog at debug level. What matters to a user is
 // visible in the View.
 func newLogger(to *slog.Logger) *log.Logger { return log.New(lineWriter{to}, "", 0) }
 
+// lineWriter passes each line to a logger.
 type lineWriter struct{ to *slog.Logger }
 
 // Write implements io.Writer. log calls it once per line.

@@ -34,6 +34,7 @@ var errRefused = errors.New("swim: refused message")
 // vetPacket refuses a packet with any message that a List would not send. The main reason is
 // compressed messages, which decompress to megabytes and may nest.
 func vetPacket(b []byte) error {
+	// 1 byte kind, 4 bytes checksum, then the message.
 	if len(b) > 5 && b[0] == kindCRC {
 		b = b[5:]
 	}
@@ -65,6 +66,7 @@ func vetPacket(b []byte) error {
 	return nil
 }
 
+// vetKind refuses a kind of message that a List does not send in a packet.
 func vetKind(kind byte) error {
 	switch kind {
 	case kindPing, kindIndirectPing, kindAck, kindSuspect, kindAlive, kindDead, kindNack:
@@ -87,6 +89,7 @@ type guard struct {
 	soften func(r io.Reader, nodes int) ([]byte, error)
 }
 
+// newGuard makes a guard that reads at most MaxState bytes. t counts what it refuses.
 func newGuard(s network.Stream, t *traffic) *guard {
 	return &guard{Stream: s, traffic: t, left: MaxState}
 }
@@ -121,6 +124,7 @@ func (g *guard) vet() error {
 	if err := codec.NewDecoder(tee, &codec.MsgpackHandle{}).Decode(&h); err != nil {
 		return fmt.Errorf("%w: %v", errRefused, err)
 	}
+	// memberlist would allocate memory for as many states as the header claims.
 	if h.Nodes < 0 || h.Nodes > MaxStates || h.UserStateLen != 0 {
 		return fmt.Errorf("%w: %d states and %d bytes, the limits are %d and 0", errRefused, h.Nodes, h.UserStateLen,
 			MaxStates)
@@ -151,6 +155,7 @@ func (g *guard) Read(p []byte) (int, error) {
 	if g.head.Len() > 0 {
 		return g.head.Read(p)
 	}
+	// memberlist itself has no limit for a stream.
 	if g.left <= 0 {
 		_ = g.Stream.Reset()
 		return 0, fmt.Errorf("%w: over %d bytes", errRefused, MaxState)

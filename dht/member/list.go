@@ -37,17 +37,21 @@ type List struct {
 	// cap 1, full while memberlist says goodbye: a shutdown at the same time would panic
 	leaving chan struct{}
 
-	mu       sync.Mutex // never held while calling memberlist or libp2p
-	sealed   []byte
-	own      wire.Descriptor
-	floor    uint64 // highest sequence of our own that was ever seen
-	members  map[string]wire.Descriptor
-	checked  map[string]checked
-	gone     map[string]Gone
-	lost     []peer.ID         // gone since the last publish; their connections must be closed
-	news     []wire.Descriptor // joined or changed since the last publish
-	view     partition.View
-	viewAt   time.Time // when it last changed
+	mu sync.Mutex // never held while calling memberlist or libp2p
+	// sealed is our own descriptor as it is sent, and own is the same before it was sealed
+	sealed []byte
+	own    wire.Descriptor
+	floor  uint64 // highest sequence of our own that was ever seen
+	// by name: the live members with our own entry, the last accepted descriptors, and the members
+	// that are gone
+	members map[string]wire.Descriptor
+	checked map[string]checked
+	gone    map[string]Gone
+	lost    []peer.ID         // gone since the last publish; their connections must be closed
+	news    []wire.Descriptor // joined or changed since the last publish
+	view    partition.View
+	viewAt  time.Time // when it last changed
+	// numbers of descriptors refused, and of those that were too old
 	bad, old uint64
 }
 
@@ -79,6 +83,8 @@ func New(o Options) (*List, error) {
 	return l, nil
 }
 
+// config returns memberlist's configuration. The comments give the reason where it differs from the
+// default.
 func (l *List) config() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = l.self.String()
@@ -114,6 +120,7 @@ func (l *List) contact(p peer.ID) {
 	}
 }
 
+// isMember reports whether the peer with this id is a live member.
 func (l *List) isMember(id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -258,6 +265,8 @@ func (l *List) Leave(ctx context.Context) error {
 	if err := l.seal(); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
+	// The time is divided: one half for the descriptor with Leaving, and one half for memberlist's
+	// own goodbye.
 	timeout := 3 * time.Second
 	if at, ok := ctx.Deadline(); ok {
 		timeout = max(time.Millisecond, min(timeout, time.Until(at)/2))
@@ -279,6 +288,7 @@ func (l *List) Leave(ctx context.Context) error {
 	}
 }
 
+// sayGoodBye lets memberlist leave, unless the List is closed. Close waits for it.
 func (l *List) sayGoodBye(timeout time.Duration) error {
 	l.leaving <- struct{}{}
 	defer func() { <-l.leaving }()
@@ -442,6 +452,7 @@ func (l *List) learn(m partition.Member) {
 	book.AddAddrs(p, parseAddrs(m.Addrs), peerstore.PermanentAddrTTL)
 }
 
+// notify puts a token into c, whose capacity is 1, if there is none.
 func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

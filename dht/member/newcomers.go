@@ -45,6 +45,7 @@ type Newcomers struct {
 	last    partition.View       // of the last Allow: its members were live until now
 }
 
+// entry is an identity that counts or counted.
 type entry struct {
 	at   time.Time // when it entered
 	seen time.Time // when it was last live
@@ -81,6 +82,7 @@ func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, i
 	established := 0
 	for _, m := range live.Members() {
 		e, ok := n.entered[m.ID]
+		// A new identity waits, at first. It may enter below.
 		if !ok && m.ID != n.self {
 			if _, ok := n.waiting[m.ID]; !ok {
 				n.waiting[m.ID] = now
@@ -91,6 +93,8 @@ func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, i
 		if ok && e.seen.IsZero() {
 			e.at = time.Time{} // trusted before it was ever seen
 		}
+		// Identities that entered within the last Window are not established. Otherwise the swarm
+		// could grow more than twofold.
 		if e.at.IsZero() || now.Sub(e.at) >= n.limits.Window {
 			established++
 		}
@@ -99,6 +103,7 @@ func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, i
 		in = append(in, m)
 	}
 	room := max(n.limits.Least, established) - len(n.recent)
+	// Those that wait longest come first. Of equals, the smaller id does.
 	slices.SortFunc(out, func(a, b string) int {
 		return cmp.Or(n.waiting[a].Compare(n.waiting[b]), cmp.Compare(a, b))
 	})
@@ -112,8 +117,8 @@ func (n *Newcomers) Allow(live partition.View, now time.Time) (partition.View, i
 	return partition.NewView(in), len(n.waiting)
 }
 
-// Next returns when one of the waiting identities may enter. It returns the zero time when none
-// waits.
+// Next returns when one of the waiting identities may enter. It returns the zero time if none
+// waits, or if nothing entered within the last Window.
 func (n *Newcomers) Next() time.Time {
 	if len(n.waiting) == 0 || len(n.recent) == 0 {
 		return time.Time{}
@@ -139,6 +144,7 @@ func (n *Newcomers) forget(live partition.View, now time.Time) {
 		if id == n.self {
 			continue
 		}
+		// It was live until now, even if nothing has changed since.
 		if _, ok := n.last.Find(id); ok {
 			e.seen = now
 			n.entered[id] = e

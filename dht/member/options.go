@@ -92,14 +92,15 @@ const (
 
 // Stats are counters since New.
 type Stats struct {
+	// of SWIM packets only, without the streams
 	PacketsIn, PacketsOut, BytesIn, BytesOut uint64
 	// packets in either direction that were dropped for lack of room or connection
 	Dropped uint64
 	// packets and streams with something that a List never sends
 	Refused uint64
-	// DeathClaims counts claims that a member of our View is dead, by the peer that sent them.
-	// They are only suspicions. Honest peers pass claims on, but a peer that invents them has a
-	// much higher count.
+	// DeathClaims counts claims in packets that a member of our View is dead, by the peer that sent
+	// them. They are only suspicions. Honest peers pass claims on, but a peer that invents them has
+	// a much higher count. At most 256 peers are counted by name; the rest counts as "others".
 	DeathClaims      map[string]uint64
 	BadDescriptors   uint64 // members refused because of their descriptor
 	StaleDescriptors uint64 // descriptors older than one already seen

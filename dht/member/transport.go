@@ -61,7 +61,9 @@ type transport struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// closed is set by Shutdown; writers has the queue of each peer with a writer; open has the
+	// streams that Shutdown resets
 	closed  bool
 	writers map[peer.ID]chan []byte
 	open    map[network.Stream]struct{}
@@ -69,6 +71,8 @@ type transport struct {
 
 var _ memberlist.NodeAwareTransport = (*transport)(nil)
 
+// newTransport makes a transport and starts to accept streams. prefix is that of the protocols'
+// names.
 func newTransport(h host.Host, prefix protocol.ID, contact func(peer.ID), live func(string) bool) *transport {
 	ctx, cancel := context.WithCancel(network.WithAllowLimitedConn(context.Background(), "swim"))
 	t := &transport{host: h, contact: contact, live: live, ctx: ctx, cancel: cancel,
@@ -89,6 +93,7 @@ func fakeIP(p peer.ID) net.IP {
 	return ip
 }
 
+// fakeAddr returns the address that represents a peer. memberlist needs one, but nothing dials it.
 func fakeAddr(p peer.ID) net.Addr { return &net.UDPAddr{IP: fakeIP(p), Port: fakePort} }
 
 // joinName returns the name with which memberlist joins p.
@@ -109,6 +114,7 @@ func (t *transport) begin(s network.Stream) bool {
 	return true
 }
 
+// end is called when the goroutine of a stream that called begin ends.
 func (t *transport) end(s network.Stream) {
 	t.mu.Lock()
 	delete(t.open, s)
@@ -162,6 +168,8 @@ func (t *transport) readPackets(s network.Stream) {
 	}
 }
 
+// readPacket reads one packet. It resets the stream if no packet comes for idleReader, or if one
+// takes longer than bodyTimeout.
 func readPacket(s network.Stream, r *bufio.Reader) ([]byte, error) {
 	idle := time.AfterFunc(idleReader, func() { _ = s.Reset() })
 	defer idle.Stop()
@@ -172,12 +180,14 @@ func readPacket(s network.Stream, r *bufio.Reader) ([]byte, error) {
 	if n == 0 || n > MaxPacket {
 		return nil, fmt.Errorf("packet of %d bytes, the limit is %d", n, MaxPacket)
 	}
+	// The length has arrived, so the rest must come soon.
 	idle.Reset(bodyTimeout)
 	b := make([]byte, n)
 	_, err = io.ReadFull(r, b)
 	return b, err
 }
 
+// peerOf returns the peer of an address. The address itself says nothing, so the name must be set.
 func peerOf(a memberlist.Address) (peer.ID, error) {
 	if a.Name == "" {
 		return "", errors.New("swim: an address without a node name")
@@ -248,6 +258,7 @@ func (t *transport) write(p peer.ID, q chan []byte) {
 func (t *transport) retire(p peer.ID, q chan []byte) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// WriteToAddress put a packet into the queue before this goroutine had mu.
 	if len(q) > 0 {
 		return false
 	}
@@ -281,6 +292,8 @@ func (t *transport) send(p peer.ID, s network.Stream, frame []byte) network.Stre
 	return s
 }
 
+// writeFrame writes one frame within writeTimeout. After a failure it resets the stream and returns
+// false.
 func (t *transport) writeFrame(s network.Stream, frame []byte) bool {
 	late := time.AfterFunc(writeTimeout, func() { _ = s.Reset() })
 	_, err := s.Write(frame)

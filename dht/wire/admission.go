@@ -25,7 +25,8 @@ const (
 	MaxGrants = 32
 	// MaxGrant is the largest body of a grant in bytes.
 	MaxGrant = 512
-	// MaxInvite is the longest invitation code in bytes.
+	// MaxInvite is the longest invitation code in bytes. It also limits a kept pass, and each
+	// message of a handshake.
 	MaxInvite = 32 << 10
 	// MaxInviteLife is the longest time for which an invite may be valid.
 	MaxInviteLife = 366 * 24 * time.Hour
@@ -34,13 +35,14 @@ const (
 	SwarmKeyLen = 32
 )
 
+// Each signature and proof begins with its domain, so that it is valid for no other purpose.
 const (
 	grantDomain  = "echo-node/grant/1\n"
 	proofDomain  = "echo-node/swarm-key/1\n"
 	invitePrefix = "echo-invite-1-"
 )
 
-// The errors of a pass, in addition to ErrSignature, ErrExpired and ErrTooLarge.
+// The errors of a pass, in addition to ErrSignature, ErrExpired, ErrTooLarge and ErrMalformed.
 var (
 	ErrNoPass    = errors.New("no pass")
 	ErrOtherPeer = errors.New("the pass is another peer's")
@@ -60,8 +62,8 @@ type Membership struct {
 // Check reports whether the pass admits subject, at the time now, to the swarm with that
 // founder and name space (the digest of its charter). In a valid chain, the founder signed the
 // first grant, and the subject of each grant signed the next one. None has expired, and the
-// last is for subject. An invite may only be the last but one grant: its key may admit one
-// peer, and that peer may not admit others through it.
+// last is for subject. An invite may only be the last but one grant: its key admits peers
+// directly, and they may not admit others through it.
 func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership, error) {
 	bodies, err := p.open(founder, space, now)
 	if err != nil {
@@ -74,6 +76,7 @@ func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership,
 		return Membership{}, fmt.Errorf("pass: %w", ErrNoPass)
 	}
 	a := Membership{Depth: len(bodies), Lasting: true}
+	// The last grant is signed with the key of an invite.
 	if n := len(bodies); n > 1 && bodies[n-2].Invite {
 		a.Lasting, a.Inviter = false, bodies[n-2].Issuer
 	}
@@ -81,6 +84,7 @@ func (p *Pass) Check(founder, space, subject string, now time.Time) (Membership,
 	if last.Invite {
 		return Membership{}, fmt.Errorf("pass: an invite is no pass: %w", ErrNoMember)
 	}
+	// A pass that somebody copied is of no use.
 	if last.Subject != subject {
 		return Membership{}, fmt.Errorf("pass for %.64q shown by %.64q: %w", last.Subject, subject, ErrOtherPeer)
 	}
@@ -107,15 +111,18 @@ func (p *Pass) open(founder, space string, now time.Time) ([]*GrantBody, error) 
 		if err := proto.Unmarshal(g.GetBody(), &b); err != nil {
 			return nil, fmt.Errorf("grant: %w: %v", ErrMalformed, err)
 		}
+		// The issuer must be the subject of the grant before, or the founder.
 		if b.Issuer != issuer {
 			return nil, fmt.Errorf("grant by %.64q, not by %.64q: %w", b.Issuer, issuer, ErrNoMember)
 		}
 		if err := verify(b.Issuer, g.GetSignature(), signed(grantDomain, space, g.GetBody())); err != nil {
 			return nil, fmt.Errorf("grant by %.64q: %w", b.Issuer, err)
 		}
+		// After an invite there is exactly one grant: that of the peer that came by it.
 		if b.Invite && i > 0 && bodies[i-1].Invite || i > 1 && bodies[i-2].Invite {
 			return nil, fmt.Errorf("somebody came by an invite and lets others in: %w", ErrNoMember)
 		}
+		// Anybody with the code can use an invite, so it must end.
 		if b.Invite && (b.ExpiresMs == 0 || b.ExpiresMs-b.IssuedMs > MaxInviteLife.Milliseconds()) {
 			return nil, fmt.Errorf("an invite good for longer than %s: %w", MaxInviteLife, ErrMalformed)
 		}
@@ -180,6 +187,7 @@ func NewInvite(key crypto.PrivKey, pass *Pass, founder, space string, addrs []st
 	return inv, nil
 }
 
+// inviteKey returns the private key that has this seed, and its peer id.
 func inviteKey(seed []byte) (crypto.PrivKey, string, error) {
 	if len(seed) != ed25519.SeedSize {
 		return nil, "", fmt.Errorf("seed of %d bytes: %w", len(seed), ErrMalformed)
@@ -213,6 +221,7 @@ func (m *Invite) Check(now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("invite: %w", err)
 	}
+	// The chain must end with the grant for the key in the code.
 	if len(bodies) == 0 || !bodies[len(bodies)-1].Invite || bodies[len(bodies)-1].Subject != id {
 		return fmt.Errorf("invite: its key is not invited: %w", ErrNoMember)
 	}
@@ -303,6 +312,7 @@ func decode(b []byte, m proto.Message) error {
 // response to its nonce. Both ids are those that the connection has proven.
 func Proof(key []byte, prover, verifier string, proverNonce, verifierNonce []byte) []byte {
 	h := hmac.New(sha256.New, key)
+	// Each part has its length before it, so that no two lists of parts give the same bytes.
 	for _, part := range [][]byte{[]byte(proofDomain), []byte(prover), []byte(verifier), proverNonce, verifierNonce} {
 		_, _ = h.Write([]byte{byte(len(part) >> 8), byte(len(part))}) // a hash never fails
 		_, _ = h.Write(part)

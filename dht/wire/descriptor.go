@@ -21,6 +21,7 @@ const (
 	MaxLoadStep = 16
 )
 
+// The domain is the beginning of every signed descriptor. See signed.
 const (
 	sigLen           = 64 // Ed25519
 	descriptorDomain = "echo-node/descriptor/1\n"
@@ -53,6 +54,7 @@ func (d Descriptor) Seal(key crypto.PrivKey, space string, limit int) ([]byte, e
 		if err != nil {
 			return nil, fmt.Errorf("seal descriptor: %w", err)
 		}
+		// The caller puts the most useful addresses first.
 		if sigLen+len(body) > limit && len(pb.Addrs) > 0 {
 			pb.Addrs = pb.Addrs[:len(pb.Addrs)-1]
 			continue
@@ -85,6 +87,7 @@ func OpenDescriptor(id, space string, sealed []byte, now time.Time) (Descriptor,
 	return d, nil
 }
 
+// openDescriptor is OpenDescriptor without the check of the expiry.
 func openDescriptor(id, space string, sealed []byte) (Descriptor, error) {
 	if len(sealed) > MaxDescriptor {
 		return Descriptor{}, over("descriptor", len(sealed), MaxDescriptor)
@@ -93,6 +96,7 @@ func openDescriptor(id, space string, sealed []byte) (Descriptor, error) {
 		return Descriptor{}, fmt.Errorf("%d bytes: %w", len(sealed), ErrMalformed)
 	}
 	body := sealed[sigLen:]
+	// The signature comes first, so that only bytes from the peer itself are decoded.
 	if err := verify(id, sealed[:sigLen], signed(descriptorDomain, space, body)); err != nil {
 		return Descriptor{}, err
 	}
@@ -129,6 +133,8 @@ func verify(id string, sig, data []byte) error {
 	return nil
 }
 
+// signed returns the bytes that are signed: the domain, which names the purpose, the name space, a
+// newline, and the body.
 func signed(domain, space string, body []byte) []byte {
 	b := make([]byte, 0, len(domain)+len(space)+1+len(body))
 	b = append(b, domain...)
@@ -137,6 +143,8 @@ func signed(domain, space string, body []byte) []byte {
 	return append(b, body...)
 }
 
+// toProto encodes d. It clamps numbers to their bounds and leaves out addresses beyond MaxAddrs or
+// longer than MaxAddr.
 func (d Descriptor) toProto() (*PeerDescriptor, error) {
 	m := d.Member
 	pb := &PeerDescriptor{Sequence: d.Sequence, Version: m.Version, Leaving: d.Leaving,
@@ -161,6 +169,7 @@ func (d Descriptor) toProto() (*PeerDescriptor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("address %.128q: %w", a, err)
 		}
+		// One address that does not fit must not prevent the others.
 		if b := addr.Bytes(); len(b) <= MaxAddr && len(pb.Addrs) < MaxAddrs {
 			pb.Addrs = append(pb.Addrs, b)
 		}
@@ -168,6 +177,7 @@ func (d Descriptor) toProto() (*PeerDescriptor, error) {
 	return pb, nil
 }
 
+// fromProto decodes a descriptor of the peer id. It clamps numbers to their bounds.
 func fromProto(id string, pb *PeerDescriptor) (Descriptor, error) {
 	if len(pb.Version) > MaxVersion {
 		return Descriptor{}, over("version", len(pb.Version), MaxVersion)
@@ -199,8 +209,11 @@ func fromProto(id string, pb *PeerDescriptor) (Descriptor, error) {
 	return d, nil
 }
 
+// degrees are sent as whole numbers of 1e-7 degrees
 const e7 = 1e7
 
+// pointToProto rounds p to 1e-7 degrees, which is about one centimetre. It refuses NaN and points
+// outside the globe.
 func pointToProto(p partition.Point) (*GeoPoint, error) {
 	if !(p.Lat >= -90 && p.Lat <= 90 && p.Lon >= -180 && p.Lon <= 180) { // false for NaN too
 		return nil, fmt.Errorf("location %v, %v is not on the globe", p.Lat, p.Lon)
@@ -208,6 +221,7 @@ func pointToProto(p partition.Point) (*GeoPoint, error) {
 	return &GeoPoint{LatE7: int32(math.Round(p.Lat * e7)), LonE7: int32(math.Round(p.Lon * e7))}, nil
 }
 
+// pointFromProto refuses points outside the globe.
 func pointFromProto(g *GeoPoint) (partition.Point, error) {
 	if g.LatE7 < -90*e7 || g.LatE7 > 90*e7 || g.LonE7 < -180*e7 || g.LonE7 > 180*e7 {
 		return partition.Point{}, fmt.Errorf("location %d, %d is not on the globe: %w", g.LatE7, g.LonE7, ErrMalformed)
@@ -215,4 +229,5 @@ func pointFromProto(g *GeoPoint) (partition.Point, error) {
 	return partition.Point{Lat: float64(g.LatE7) / e7, Lon: float64(g.LonE7) / e7}, nil
 }
 
+// clamp returns n, or the nearest bound.
 func clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }

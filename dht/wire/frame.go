@@ -15,6 +15,7 @@ import (
 // FrameVersion is the version of the framing, the first byte of every frame.
 const FrameVersion = 1
 
+// Parts of the head of a frame, and the size above which a body is compressed.
 const (
 	flagZstd     = 1 << 0
 	compressOver = 512 // bytes; for less, zstd's own frame is as large as the gain
@@ -97,6 +98,8 @@ func ReadResponse(r io.Reader) (*Response, int, error) {
 	return &m, n, nil
 }
 
+// writeMessage sends m as one frame with one Write, and returns the bytes written. It does not
+// validate m.
 func writeMessage(w io.Writer, m proto.Message) (int, error) {
 	body, err := proto.Marshal(m)
 	if err != nil {
@@ -109,6 +112,8 @@ func writeMessage(w io.Writer, m proto.Message) (int, error) {
 	return w.Write(frame)
 }
 
+// readMessage reads one frame into m and returns the bytes read. It scans the body before it
+// decodes it. It does not validate m.
 func readMessage(r io.Reader, m proto.Message) (int, error) {
 	body, n, err := readFrame(r)
 	if err != nil {
@@ -134,6 +139,7 @@ func appendFrame(dst, body []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		// Media and random bytes do not become shorter, and are sent as they are.
 		if c := z.enc.EncodeAll(body, make([]byte, 0, len(body))); len(c) < len(body) {
 			body, flags = c, flagZstd
 		}
@@ -167,6 +173,7 @@ func readFrame(r io.Reader) (body []byte, n int, err error) {
 		return nil, n, fmt.Errorf("frame version %d: %w", b[0], ErrVersion)
 	}
 	body = b[headLen:]
+	// Unknown flags are refused, because they could change the meaning of the body.
 	switch b[1] {
 	case 0:
 		return body, n, nil
@@ -192,11 +199,13 @@ func readLength(r io.Reader) (size, n int, err error) {
 		if b[0] < 0x80 {
 			break
 		}
+		// MaxFrame fits into four bytes, so that no overflow is possible.
 		if shift == 21 {
 			return 0, n, fmt.Errorf("length of five bytes: %w", ErrFrame)
 		}
 	}
 	switch {
+	// Each length has only one form.
 	case n > 1 && b[0] == 0:
 		return 0, n, fmt.Errorf("length not in shortest form: %w", ErrFrame)
 	case size < headLen:
@@ -207,6 +216,7 @@ func readLength(r io.Reader) (size, n int, err error) {
 	return size, n, nil
 }
 
+// decompress returns the decoded body, of at most MaxFrame bytes.
 func decompress(b []byte) ([]byte, error) {
 	z, err := zcodecs()
 	if err != nil {

@@ -76,7 +76,8 @@ const (
 	MaxCharter = 16 << 10
 )
 
-// Errors of a frame or a message. Every error of this package wraps one of them.
+// Errors of a frame or a message. Every error about bytes that a peer sent wraps one of these, an
+// error of a pass, or an I/O error.
 var (
 	ErrTooLarge  = errors.New("over a limit")
 	ErrFrame     = errors.New("not a frame")

@@ -78,6 +78,7 @@ func scanMessage(b []byte, md protoreflect.MessageDescriptor, left *int) error {
 		value := b[:n]
 		b = b[n:]
 		fd := md.Fields().ByNumber(num)
+		// Unknown fields cost no memory per element, so they are not counted.
 		if fd == nil {
 			continue
 		}

@@ -17,6 +17,7 @@ func (m *Request) Validate() error {
 	if m.Version != partition.WireVersion {
 		return fmt.Errorf("message version %d, this peer speaks %d: %w", m.Version, partition.WireVersion, ErrVersion)
 	}
+	// The digest is only a hint, so a request without it is valid.
 	if len(m.View) != 0 && len(m.View) != 8 {
 		return fmt.Errorf("view digest of %d bytes: %w", len(m.View), ErrMalformed)
 	}
@@ -63,6 +64,7 @@ func (m *Response) Validate() error {
 	if m.Version != partition.WireVersion {
 		return fmt.Errorf("message version %d, this peer speaks %d: %w", m.Version, partition.WireVersion, ErrVersion)
 	}
+	// A refusal stands in place of the body.
 	if m.Refusal != nil {
 		if m.Body != nil {
 			return fmt.Errorf("a refusal with a body: %w", ErrMalformed)
@@ -104,6 +106,7 @@ func (m *Response) Validate() error {
 	return ErrNoBody
 }
 
+// present returns ErrNoBody if a body without other checks is nil.
 func present(ok bool) error {
 	if !ok {
 		return ErrNoBody
@@ -111,6 +114,7 @@ func present(ok bool) error {
 	return nil
 }
 
+// validate checks the code, which the receiver acts on, and the length of the reason.
 func (m *Refusal) validate() error {
 	if _, ok := Refusal_Code_name[int32(m.Code)]; !ok || m.Code == Refusal_CODE_UNSPECIFIED {
 		return fmt.Errorf("refusal code %d: %w", m.Code, ErrMalformed)
@@ -118,6 +122,8 @@ func (m *Refusal) validate() error {
 	return checkText("refusal reason", m.Reason, MaxText)
 }
 
+// validate checks the number and lengths of links. Whether a key is valid is decided for each link,
+// so that one bad link does not refuse the others.
 func (m *Forward) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -136,6 +142,8 @@ func (m *Forward) validate() error {
 	return nil
 }
 
+// validate checks the answers of a Forward. Their number is not compared with that of the links,
+// which only the caller knows.
 func (m *ForwardAck) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -143,10 +151,12 @@ func (m *ForwardAck) validate() error {
 	if len(m.Answers) > MaxLinks {
 		return over("answers of an ack", len(m.Answers), MaxLinks)
 	}
+	// Reasons belong to answers by index. There may be fewer.
 	if len(m.Reasons) > len(m.Answers) {
 		return fmt.Errorf("%d reasons for %d answers: %w", len(m.Reasons), len(m.Answers), ErrMalformed)
 	}
 	for _, x := range m.Moved {
+		// Link is the index of a link in the Forward, which has as many links as there are answers.
 		if int(x.GetLink()) >= len(m.Answers) {
 			return fmt.Errorf("link %d of %d moved: %w", x.GetLink(), len(m.Answers), ErrMalformed)
 		}
@@ -164,6 +174,7 @@ func (m *ForwardAck) validate() error {
 	return checkText("owner", m.Owner, MaxPeerID)
 }
 
+// validate checks that a query names slices or a zone, but not both. It may name neither.
 func (m *Query) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -177,6 +188,7 @@ func (m *Query) validate() error {
 	if err := checkZone(m.Zone); err != nil {
 		return err
 	}
+	// A query of a zone is for all of its slices.
 	if m.Zone != 0 && len(m.Slices) > 0 {
 		return fmt.Errorf("a query of a zone and of slices: %w", ErrMalformed)
 	}
@@ -221,6 +233,7 @@ func (m *Facets) validate() error {
 			return err
 		}
 	}
+	// RadiusKm 0 means anywhere. Even then the point must be on the globe.
 	if !(partition.Point{Lat: m.Lat, Lon: m.Lon}).Valid() || !finite(m.RadiusKm) || m.RadiusKm < 0 {
 		return fmt.Errorf("%v km around %v, %v: %w", m.RadiusKm, m.Lat, m.Lon, ErrMalformed)
 	}
@@ -249,6 +262,7 @@ func (m *TermStats) validate() error {
 	return nil
 }
 
+// validate checks the numbers of hits and slices, and each hit.
 func (m *QueryAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -267,6 +281,8 @@ func (m *QueryAnswer) validate() error {
 	return m.Stats.validate()
 }
 
+// validate checks the key, the score, and the length of each text. A NaN score would break the
+// order of hits.
 func (m *Hit) validate() error {
 	if err := checkKey("hit key", m.GetKey()); err != nil {
 		return err
@@ -288,7 +304,9 @@ func (m *Hit) validate() error {
 	return checkText("hit peer", m.Peer, MaxPeerID)
 }
 
+// validate checks that there is either a key or a slice.
 func (m *WhoOwns) validate() error {
+	// Without a slice the question is about a key.
 	if m.GetSlice() == 0 {
 		return checkKey("who-owns key", m.GetKey())
 	}
@@ -298,6 +316,7 @@ func (m *WhoOwns) validate() error {
 	return checkSlice(m.Slice)
 }
 
+// checkSlice refuses numbers that are no slice.
 func checkSlice(s uint64) error {
 	if !partition.Slice(s).Valid() {
 		return fmt.Errorf("%016x is no slice: %w", s, ErrMalformed)
@@ -313,6 +332,7 @@ func checkZone(z uint64) error {
 	return nil
 }
 
+// validate checks lengths and numbers only. Package zone checks whether the answer can be true.
 func (m *WhoOwnsAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -342,6 +362,7 @@ func (m *WhoOwnsAnswer) validate() error {
 	return nil
 }
 
+// validate checks the cursor and the limits. Without slices, the request is for all slices.
 func (m *Records) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -361,6 +382,8 @@ func (m *Records) validate() error {
 	return checkText("export cursor", m.After, MaxKey)
 }
 
+// validate checks that there are no more slices or parts than records, because they belong to
+// records by index.
 func (m *RecordsAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -368,6 +391,7 @@ func (m *RecordsAnswer) validate() error {
 	if len(m.Records) > MaxRecords {
 		return over("records", len(m.Records), MaxRecords)
 	}
+	// Slices and Parts belong to records by index. There may be fewer.
 	if len(m.Slices) > len(m.Records) {
 		return fmt.Errorf("%d slices of %d records: %w", len(m.Slices), len(m.Records), ErrMalformed)
 	}
@@ -393,6 +417,8 @@ func checkKey(what, s string) error {
 	return checkText(what, s, MaxKey)
 }
 
+// checkText checks the length in bytes. It does not check whether s is valid UTF-8, because
+// protobuf does that.
 func checkText(what, s string, limit int) error {
 	if len(s) > limit {
 		return over(what, len(s), limit)
@@ -400,4 +426,5 @@ func checkText(what, s string, limit int) error {
 	return nil
 }
 
+// finite reports whether f is neither NaN nor infinite.
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

@@ -2,6 +2,8 @@ package wire
 
 import "fmt"
 
+// validate checks that the request has either a key or fingerprints. It names slices or a zone, but
+// not both.
 func (m *Copies) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -32,6 +34,7 @@ func (m *Copies) validate() error {
 	return checkText("post of copies", m.Post, MaxText)
 }
 
+// validate checks the numbers of copies and slices, and each copy.
 func (m *CopiesAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -50,6 +53,8 @@ func (m *CopiesAnswer) validate() error {
 	return nil
 }
 
+// validate checks the key and the lengths. An empty fingerprint is valid: such a text has no
+// copies.
 func (m *Copy) validate() error {
 	if err := checkKey("key of a copy", m.GetKey()); err != nil {
 		return err

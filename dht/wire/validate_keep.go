@@ -5,6 +5,7 @@ import "fmt"
 // The messages of replication. The checks here cover only lengths and forms. Package quorum
 // judges the content of a ReplicaSet, and the store judges that of a row.
 
+// checkConfig checks one ReplicaSet, which must be present.
 func checkConfig(c *Config) error {
 	if c == nil {
 		return ErrNoBody
@@ -20,6 +21,7 @@ func checkConfig(c *Config) error {
 			return ErrNoBody
 		}
 	}
+	// Whether these are ids of peers does not matter here.
 	for _, id := range append([]string{c.Fork, c.Owner}, c.Keepers...) {
 		if err := checkText("peer of a config", id, MaxPeerID); err != nil {
 			return err
@@ -28,6 +30,8 @@ func checkConfig(c *Config) error {
 	return nil
 }
 
+// checkConfigs checks a list of ReplicaSets. what names the list in errors, and there says whether
+// the message is present.
 func checkConfigs(what string, all []*Config, there bool) error {
 	if !there {
 		return ErrNoBody
@@ -43,6 +47,7 @@ func checkConfigs(what string, all []*Config, there bool) error {
 	return nil
 }
 
+// optional is checkConfig for a field that may be missing.
 func optional(c *Config) error {
 	if c == nil {
 		return nil
@@ -50,8 +55,10 @@ func optional(c *Config) error {
 	return checkConfig(c)
 }
 
+// validate checks the ReplicaSets. A request without any is valid: its digest stands for them.
 func (m *Lease) validate() error { return checkConfigs("configs of a lease", m.GetConfigs(), m != nil) }
 
+// validate checks the refused slices and the newer ReplicaSets.
 func (m *LeaseAnswer) validate() error {
 	if len(m.GetRefused()) > MaxSlices {
 		return over("refused slices", len(m.Refused), MaxSlices)
@@ -61,6 +68,7 @@ func (m *LeaseAnswer) validate() error {
 
 func (m *Configs) validate() error { return checkConfigs("configs", m.GetDecided(), m != nil) }
 
+// validate checks the proposals. A successor must be in the slice of its base.
 func (m *Ballots) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -75,6 +83,8 @@ func (m *Ballots) validate() error {
 		if err := optional(p.Next); err != nil {
 			return err
 		}
+		// The vote is about one slice. A successor in another one would change a slice without its
+		// own vote.
 		if p.Next != nil && p.Next.Slice != p.GetBase().GetSlice() {
 			return fmt.Errorf("a successor in slice %d of a replica set of slice %d: %w", p.Next.Slice,
 				p.GetBase().GetSlice(), ErrMalformed)
@@ -86,6 +96,7 @@ func (m *Ballots) validate() error {
 	return nil
 }
 
+// validate checks the promises. They belong to the proposals by index.
 func (m *BallotsAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -112,6 +123,7 @@ func (m *BallotsAnswer) validate() error {
 	return nil
 }
 
+// validate checks each log chunk. MaxRows limits the rows of all chunks together.
 func (m *Ship) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -127,6 +139,7 @@ func (m *Ship) validate() error {
 		if err := checkText("fork", p.Fork, MaxPeerID); err != nil {
 			return err
 		}
+		// MaxRows is the limit for all chunks of the message together.
 		if rows += len(p.Rows); rows > MaxRows {
 			return over("rows of the pieces", rows, MaxRows)
 		}
@@ -137,6 +150,7 @@ func (m *Ship) validate() error {
 	return nil
 }
 
+// validate checks the reports. They belong to the chunks by index.
 func (m *ShipAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -155,10 +169,12 @@ func (m *ShipAnswer) validate() error {
 	return nil
 }
 
+// validate checks the bucket, 0 to 255, and the cursor.
 func (m *Compare) validate() error {
 	if m == nil {
 		return ErrNoBody
 	}
+	// A slice has 256 buckets, with 8 bytes of digest for each.
 	if m.Bucket > 255 {
 		return fmt.Errorf("bucket %d: %w", m.Bucket, ErrMalformed)
 	}
@@ -168,6 +184,7 @@ func (m *Compare) validate() error {
 	return optional(m.Drop)
 }
 
+// validate checks the lengths of the digests and the cursor, and the rows.
 func (m *CompareAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -181,6 +198,7 @@ func (m *CompareAnswer) validate() error {
 	return checkRows(m.Rows)
 }
 
+// validate checks the rows.
 func (m *Unite) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -188,6 +206,7 @@ func (m *Unite) validate() error {
 	return checkRows(m.Rows)
 }
 
+// checkRows checks the number of rows and the lengths of their keys. MaxFrame limits the values.
 func checkRows(rows []*Row) error {
 	if len(rows) > MaxRows {
 		return over("rows", len(rows), MaxRows)

@@ -12,6 +12,8 @@ func checkMs(what string, ms ...uint64) error {
 	return nil
 }
 
+// validate checks the requests for host leases. A wanted lease has its number in Turn, and one that
+// is given back in Back.
 func (m *Turns) validate() error {
 	if m == nil {
 		return ErrNoBody
@@ -26,6 +28,7 @@ func (m *Turns) validate() error {
 		if err := checkText("address of a turn", a.Address, MaxAddress); err != nil {
 			return err
 		}
+		// 0 means that there is no number.
 		if a.Want && a.Turn == 0 || !a.Want && a.Back == 0 {
 			return fmt.Errorf("a turn without a number: %w", ErrMalformed)
 		}
@@ -36,6 +39,7 @@ func (m *Turns) validate() error {
 	return nil
 }
 
+// validate checks the answers. They belong to the requests by index.
 func (m *TurnsAnswer) validate() error {
 	if m == nil {
 		return ErrNoBody

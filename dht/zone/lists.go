@@ -12,31 +12,32 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// lists are this peer's memberships: the list of its zone and, after a split
-// until everything is handed over, the list of the zone before, the wider one.
-// The View is the union of both, so that what has to go to the other half can be
-// sent there. All methods are safe for concurrent use.
+// lists has this peer's memberships: the list of its zone and, during a split, the wider list of
+// the zone before. The View is the union of both, so that this peer can send slices to members of
+// the other half. All methods are safe for concurrent use.
 type lists struct {
 	open     func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List, error)
 	views    chan partition.View
-	changed  func(partition.View) // told of each new View, one at a time, before it is sent
+	changed  func(partition.View) // called with each new View, one at a time, before it is sent
 	contacts chan peer.ID
 	running  sync.WaitGroup
 
-	entering chan struct{} // cap 1, full while the lists change: no mutex, since it is waited for in fake time
-	sending  sync.Mutex    // one View at a time goes into views
-	sent     uint64        // its digest
+	entering chan struct{} // capacity 1, full while the lists change; no mutex, for synctest's fake clock
+	sending  sync.Mutex    // held while one View goes into views
+	sent     uint64        // digest of the last View sent
 
 	mu         sync.Mutex // never held while calling a List
 	closed     bool
 	zone       partition.Zone
 	own, wider *member.List
-	since      time.Time // of own
-	// parted are members of the zone that only the wider list knew when it was
-	// left: to be found again, so they count as gone.
+	since      time.Time // when own became the own list
+	// parted has the members of the zone that the wider list knew when this peer left it. Those
+	// that are not in the View count as gone, so that the joiner looks for them.
 	parted map[string]member.Gone
 }
 
+// newLists opens the list of the undivided zone. open opens the list of a zone; its last argument is
+// Options.Elsewhere of package member.
 func newLists(self partition.Member, open func(partition.Zone, partition.Member, func(peer.ID) bool) (*member.List,
 	error),
 	changed func(partition.View)) (*lists, error) {
@@ -51,7 +52,7 @@ func newLists(self partition.Member, open func(partition.Zone, partition.Member,
 	return l, nil
 }
 
-// follow passes on what a List says until it is closed.
+// follow passes on Views and contacts of a List until the List is closed.
 func (l *lists) follow(list *member.List) {
 	l.running.Go(func() {
 		for {
@@ -64,13 +65,14 @@ func (l *lists) follow(list *member.List) {
 			case p := <-list.Contacts():
 				select {
 				case l.contacts <- p:
-				default: // it will speak again
+				default: // it will contact us again
 				}
 			}
 		}
 	})
 }
 
+// publish sends the present View to views, unless it is the same as the last one.
 func (l *lists) publish() {
 	l.sending.Lock()
 	defer l.sending.Unlock()
@@ -78,26 +80,27 @@ func (l *lists) publish() {
 	closed := l.closed
 	l.mu.Unlock()
 	v := l.View()
+	// Both lists report changes, and their union may still be the same.
 	if closed || v.Digest() == l.sent {
 		return
 	}
 	l.sent = v.Digest()
 	l.changed(v)
 	select {
-	case <-l.views: // the reader is slow: replace what it has not taken
+	case <-l.views: // the reader is slow: replace the View that it has not read
 	default:
 	}
-	l.views <- v // cannot block: sending is held
+	l.views <- v // does not block, because sending is held
 }
 
-// both gives the lists as they are; wider may be nil.
+// both returns the two lists. wider is nil outside a split.
 func (l *lists) both() (own, wider *member.List) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.own, l.wider
 }
 
-// each are the lists that there are, the own one last.
+// each returns the existing lists, the own one last.
 func (l *lists) each() []*member.List {
 	own, wider := l.both()
 	if wider == nil {
@@ -106,8 +109,9 @@ func (l *lists) each() []*member.List {
 	return []*member.List{wider, own}
 }
 
-// elsewhere says whether p, lost to one of two lists, is in the other.
+// elsewhere reports whether p, which one of two lists lost, is a member in the View of both.
 func (l *lists) elsewhere(p peer.ID) bool {
+	// There is only one list, so the peer is in no other.
 	if _, wider := l.both(); wider == nil {
 		return false
 	}
@@ -115,14 +119,14 @@ func (l *lists) elsewhere(p peer.ID) bool {
 	return ok
 }
 
-// at is the zone of the own list, and since when it is that.
+// at returns the zone of the own list, and the time since when it is that.
 func (l *lists) at() (partition.Zone, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.zone, l.since
 }
 
-// View is the union of the Views; what the own list says of a member counts.
+// View returns the union of the two Views. If both have a member, the entry of the own list counts.
 func (l *lists) View() partition.View {
 	own, wider := l.both()
 	if wider == nil {
@@ -132,13 +136,13 @@ func (l *lists) View() partition.View {
 	return partition.NewView(append(ms, own.View().Members()...))
 }
 
-// Views delivers each new View; Close closes it.
+// Views delivers each new View. Close closes it.
 func (l *lists) Views() <-chan partition.View { return l.views }
 
-// Contacts gives peers that spoke to this one and are no members.
+// Contacts delivers peers that contacted this one and are no members.
 func (l *lists) Contacts() <-chan peer.ID { return l.contacts }
 
-// Gone are the members that are in no list any more.
+// Gone returns the members that are in no list any more, by id.
 func (l *lists) Gone() map[string]member.Gone {
 	out := map[string]member.Gone{}
 	for _, list := range l.each() {
@@ -153,16 +157,17 @@ func (l *lists) Gone() map[string]member.Gone {
 		}
 	}
 	l.mu.Unlock()
+	// A member of one list may be gone from the other.
 	for _, m := range l.View().Members() {
 		delete(out, m.ID)
 	}
 	return out
 }
 
-// partedLife is how long members that a split lost are looked for.
+// partedLife is how long this peer looks for members of its zone that it lost in a split.
 const partedLife = time.Hour
 
-// part notes whom of the zone only the wider list knows.
+// part notes the members of the zone that wider knows, also vanished ones.
 func (l *lists) part(wider *member.List) {
 	zone, _ := l.at()
 	now := time.Now()
@@ -170,9 +175,10 @@ func (l *lists) part(wider *member.List) {
 	for _, m := range wider.View().Members() {
 		parted[m.ID] = member.Gone{Member: m, Since: now}
 	}
+	// Those that vanished may be cut off, so they are looked for, too.
 	for id, g := range wider.Gone() {
 		if g.Left && g.Member.ZoneDepth < zone.Depth() {
-			continue // it left for good, not into the half
+			continue // it left the swarm, and did not go ahead into the half
 		}
 		parted[id] = member.Gone{Member: g.Member, Since: now}
 	}
@@ -186,7 +192,8 @@ func (l *lists) part(wider *member.List) {
 	l.mu.Unlock()
 }
 
-// Sealed is the descriptor of a member as it sealed it, nil of others.
+// Sealed returns the descriptor of a member as the member sealed it, or nil for other peers. Do not
+// modify.
 func (l *lists) Sealed(id string) []byte {
 	var out []byte
 	for _, list := range l.each() {
@@ -197,13 +204,13 @@ func (l *lists) Sealed(id string) []byte {
 	return out
 }
 
-// Join exchanges the membership of the zone with p.
+// Join exchanges the membership of the zone with p. It returns the number of peers reached.
 func (l *lists) Join(ctx context.Context, p peer.ID) (int, error) {
 	own, _ := l.both()
 	return own.Join(ctx, p)
 }
 
-// Update changes what this peer says of itself in every list.
+// Update changes what this peer declares about itself in every list.
 func (l *lists) Update(m partition.Member) error {
 	var errs []error
 	for _, list := range l.each() {
@@ -212,13 +219,13 @@ func (l *lists) Update(m partition.Member) error {
 	return errors.Join(errs...)
 }
 
-// Stats are those of the own list.
+// Stats returns the counters of the own list.
 func (l *lists) Stats() member.Stats {
 	own, _ := l.both()
 	return own.Stats()
 }
 
-// Leave says good-bye in every list.
+// Leave says goodbye in every list.
 func (l *lists) Leave(ctx context.Context) error {
 	var errs []error
 	for _, list := range l.each() {
@@ -227,7 +234,7 @@ func (l *lists) Leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close closes every list and waits.
+// Close closes every list and waits for their goroutines. A second call does nothing.
 func (l *lists) Close() error {
 	l.mu.Lock()
 	closed := l.closed
@@ -236,7 +243,7 @@ func (l *lists) Close() error {
 	if closed {
 		return nil
 	}
-	l.entering <- struct{}{} // a change of lists that is under way ends first
+	l.entering <- struct{}{} // wait for a change of the lists in progress
 	defer func() { <-l.entering }()
 	var errs []error
 	for _, list := range l.each() {
@@ -249,13 +256,14 @@ func (l *lists) Close() error {
 	return errors.Join(errs...)
 }
 
-// enter makes zone the zone of this peer, which says self of itself there. With
-// keep the list of the zone before stays as the wider one, else it is closed: a
-// peer that is alone has nobody there. A peer between two zones enters no third.
+// enter makes zone the zone of this peer. self is what the peer declares about itself there. With
+// keep, the list of the zone before stays as the wider one. Without keep, it is closed: a peer that
+// is alone has no other member there. During a split, enter does nothing.
 func (l *lists) enter(zone partition.Zone, self partition.Member, keep bool) error {
 	l.entering <- struct{}{}
 	defer func() { <-l.entering }()
 	l.mu.Lock()
+	// A second split at once, or one after Close, is no error: Run tries again later.
 	busy := l.closed || l.wider != nil || l.zone == zone
 	before := l.own
 	l.mu.Unlock()
@@ -282,18 +290,19 @@ func (l *lists) enter(zone partition.Zone, self partition.Member, keep bool) err
 	return err
 }
 
-// narrow leaves the wider list, if there is one.
+// narrow leaves the wider list and closes it. Without one it does nothing.
 func (l *lists) narrow(ctx context.Context) error {
 	l.entering <- struct{}{}
 	defer func() { <-l.entering }()
 	l.mu.Lock()
 	wider := l.wider
-	if wider == nil || l.closed { // Close closes it
+	if wider == nil || l.closed { // if closed, Close closes the wider list
 		l.mu.Unlock()
 		return nil
 	}
 	l.wider = nil
 	l.mu.Unlock()
+	// Note them before Leave, because afterwards the wider list no longer follows the zone.
 	l.part(wider)
 	err := wider.Leave(ctx)
 	err = errors.Join(err, wider.Close())

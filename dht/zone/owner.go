@@ -24,67 +24,74 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// How a stranger finds the owner of a slice. The place of a peer among the
-// zones is its place in Kademlia, so a walk to the place of the slice meets
-// members of the slice's zone after O(log n) hops, how deep ever that zone was
-// split. They are asked, and an answer counts when the answerer and the owner it
-// names belong to the zone by their ids, and the owner's own descriptor, signed
-// and saying that it is in that zone, comes along. Members can still name the
-// wrong one of them; so two have to agree, and who is asked for what it does not
-// own says so (I5).
+// How a peer finds the owner of a slice in another zone. A peer has the same place among the zones
+// and in Kademlia. So a walk to the place of the slice meets members of the slice's zone after
+// O(log n) hops, however often that zone was split. This peer asks these members. Three conditions
+// must hold for an answer:
+//
+//   - The member that answers and the owner that it names belong to the zone by their ids.
+//   - The answer has the owner's own descriptor, with a valid signature.
+//   - That descriptor says that the owner is in this zone, or in one that is a halving wider or
+//     narrower.
+//
+// Members can still name a wrong owner among themselves. So the search ends only when two members
+// agree, or when there is nobody left to ask. A wrong owner of the slice says itself that it is not
+// the owner (I5).
 const (
 	ownerLife    = 5 * time.Minute  // of an owner in the cache
-	disputedLife = 10 * time.Second // of one on whom the members do not agree
-	noOwnerLife  = 5 * time.Second  // of the knowledge that there is none
-	findTimeout  = 25 * time.Second // of one search
-	askTimeout   = 5 * time.Second  // of one question in it
+	disputedLife = 10 * time.Second // the same, if members named different owners
+	noOwnerLife  = 5 * time.Second  // how long the cache knows that there is no owner
+	findTimeout  = 25 * time.Second // for one search
+	askTimeout   = 5 * time.Second  // for one question in it
 
-	witnesses = 2 // members that have to name the same owner, if there are two
-	maxAsked  = 6 // members asked in one search
-	walkFinds = 4 // members of the zone that end a walk
-	walkBits  = 12
-	zoneSkew  = 2 // halvings by which a believable zone may be wider than our own
+	witnesses = 2  // a search ends when so many members named the same owner
+	maxAsked  = 6  // with so many members asked, a search starts no walk and asks none that a walk found
+	walkFinds = 4  // a walk ends when it has found so many peers close to the slice
+	walkBits  = 12 // bits of the slice that the key of a walk shares with it
+	zoneSkew  = 2  // a zone is believable if it is at most so many halvings wider than this peer's
 
-	// MaxOwners is the most slices whose owner is remembered, MaxZones the most
-	// zones, MaxZoneContacts the most members of each.
+	// MaxOwners is the largest number of slices whose owner is remembered. MaxZones is that of
+	// zones, and MaxZoneContacts that of members of each zone.
 	MaxOwners       = 1 << 16
 	MaxZones        = 1 << 12
 	MaxZoneContacts = 8
 )
 
-// errElsewhere is of who honestly is no help: busy, or of another zone.
+// errElsewhere is the error of an honest answer that does not help: a refusal, or a member of
+// another zone.
 var errElsewhere = errors.New("not to be asked")
 
-// ErrNoOwner says that nobody owns a slice, as far as could be found out.
+// ErrNoOwner says that members of the zone name no owner of the slice, or that no member was found.
 var ErrNoOwner = errors.New("no owner of the slice was found")
 
-// Owner is who owns a slice of another zone, as members of that zone say.
+// Owner is the owner of a slice, as members of its zone report it.
 type Owner struct {
 	Slice    partition.Slice
 	Zone     partition.Zone
-	Replicas []string // the owner first; all of that zone by their ids
+	Replicas []string // ids; the owner first, all of that zone by their ids
 	Found    time.Time
-	life     time.Duration
+	life     time.Duration // how long the cache keeps it
 }
 
-// ID is the owner's.
+// ID returns the id of the owner.
 func (o Owner) ID() string { return o.Replicas[0] }
 
-// Stats count how owners in other zones were found.
+// Stats has counters of the searches for owners. All count since New.
 type Stats struct {
-	Asked     uint64 // searches for an owner, those that the cache answered included
-	Cached    uint64 // of them, answered by the cache
-	Walks     uint64 // through Kademlia
-	Queries   uint64 // messages of those walks
-	Hops      uint64 // lengths of their ways to the first peer that close, in sum
+	Asked     uint64 // searches for an owner, with those that the cache answered
+	Cached    uint64 // of these, answered by the cache
+	Walks     uint64 // walks through Kademlia
+	Queries   uint64 // messages of these walks
+	Hops      uint64 // sum over the walks of the hops to the first peer close to the slice
 	Calls     uint64 // questions to members
-	Forged    uint64 // answers without a good descriptor of the owner
-	Foreign   uint64 // answers that name who is not of the zone, or are about another
+	Forged    uint64 // answers without a valid descriptor of the owner
+	Foreign   uint64 // answers about another slice, or that name a peer outside the zone
 	Disputed  uint64 // searches in which members named different owners
-	NotFound  uint64
-	Forgotten uint64 // owners that turned out to be none
+	NotFound  uint64 // searches without a result
+	Forgotten uint64 // owners removed by ForgetOwner
 }
 
+// zoneCounters has the counters of Stats.
 type zoneCounters struct {
 	asked, cached, walks, queries, hops, calls, forged, foreign, disputed, notFound, forgotten atomic.Uint64
 }
@@ -96,18 +103,18 @@ func (c *zoneCounters) stats() Stats {
 		NotFound: c.notFound.Load(), Forgotten: c.forgotten.Load()}
 }
 
-// ownerFinder is what is known of other zones. Everything in it expires or is
-// dropped when it proves wrong; a crash loses nothing of worth.
+// ownerFinder has what this peer knows of other zones. Entries expire, or are removed when they
+// prove wrong. A crash loses only a cache. Safe for concurrent use.
 type ownerFinder struct {
 	count zoneCounters
 
 	mu       sync.Mutex
-	owners   map[partition.Slice]Owner // one without replicas: there is none
+	owners   map[partition.Slice]Owner // an entry without replicas: there is no owner
 	contacts map[partition.Zone][]peer.ID
 	flights  map[partition.Slice]*flight
 }
 
-// flight is a search under way; done is closed at its end.
+// flight is a search in progress. done is closed at its end, and owner and err are set before that.
 type flight struct {
 	done  chan struct{}
 	owner Owner
@@ -119,15 +126,17 @@ func newOwnerFinder() *ownerFinder {
 		flights: map[partition.Slice]*flight{}}
 }
 
-// Meet remembers members of a zone, which are asked who owns a slice of it.
+// Meet remembers ps as members of a zone. Later searches ask them for owners of its slices.
 func (z *Zones) Meet(zone partition.Zone, ps ...peer.ID) { z.owners.meet(zone, ps...) }
 
-// KnownOwner is the owner of s if the cache has it; it never waits.
+// KnownOwner returns the owner of s if the cache has it. It never waits.
 func (z *Zones) KnownOwner(s partition.Slice) (Owner, bool) {
 	o, ok := z.owners.known(s)
 	return o, ok && len(o.Replicas) > 0
 }
 
+// known returns the entry of s, unless it expired. An entry without replicas says that there is no
+// owner.
 func (f *ownerFinder) known(s partition.Slice) (Owner, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,8 +148,8 @@ func (f *ownerFinder) known(s partition.Slice) (Owner, bool) {
 	return o, ok
 }
 
-// ForgetOwner drops id as the owner of s: it could not be reached, or says that
-// it is not. The next FindOwner asks again.
+// ForgetOwner removes id from the cache as the owner of s. Call it if that peer could not be
+// reached, or says that it is not the owner. The next FindOwner asks again.
 func (z *Zones) ForgetOwner(s partition.Slice, id string) {
 	f := z.owners
 	f.mu.Lock()
@@ -151,10 +160,11 @@ func (z *Zones) ForgetOwner(s partition.Slice, id string) {
 	}
 }
 
-// FindOwner says who owns s, a hash slice of any zone: from the own View, from
-// the cache, from members of its zone that are known, or after a walk through
-// Kademlia. Searches for one slice are one search. The error wraps ErrNoOwner
-// when members of the zone say that there is none, or none could be found.
+// FindOwner returns the owner of s, a hash slice of any zone. It looks in its own View, in the
+// cache, and asks known members of the slice's zone. If these do not help, it walks through
+// Kademlia. Concurrent searches for one slice share one search, which goes on if ctx ends. The
+// error wraps ErrNoOwner if members of the zone say that there is no owner, or if no member could
+// be found. It wraps life.ErrClosed after Close.
 func (z *Zones) FindOwner(ctx context.Context, s partition.Slice) (Owner, error) {
 	if !s.IsHash() {
 		return Owner{}, fmt.Errorf("find the owner of %s: %w: not a hash slice", s, ErrNoOwner)
@@ -171,6 +181,7 @@ func (z *Zones) FindOwner(ctx context.Context, s partition.Slice) (Owner, error)
 	f.mu.Lock()
 	one, flying := f.flights[s]
 	if !flying {
+		// The search runs in its own goroutine, so that it survives the caller that started it.
 		if !z.opts.Life.Begin() {
 			f.mu.Unlock()
 			return Owner{}, fmt.Errorf("find owner: %w", life.ErrClosed)
@@ -188,7 +199,7 @@ func (z *Zones) FindOwner(ctx context.Context, s partition.Slice) (Owner, error)
 	}
 }
 
-// fly does one search, whoever still waits for it.
+// fly makes one search, of at most findTimeout, even if nobody waits for it any more.
 func (z *Zones) fly(one *flight, s partition.Slice) {
 	defer z.opts.Life.End()
 	ctx, cancel := context.WithTimeout(z.opts.Life.Context(), findTimeout)
@@ -204,6 +215,8 @@ func (z *Zones) fly(one *flight, s partition.Slice) {
 	switch {
 	case one.err == nil:
 		f.keep(one.owner)
+	// Remember for a few seconds that there is no owner. Other errors, such as a time-out, are not
+	// remembered.
 	case errors.Is(one.err, ErrNoOwner) && z.opts.Life.Context().Err() == nil:
 		f.keep(Owner{Slice: s, Found: time.Now(), life: noOwnerLife})
 	}
@@ -211,7 +224,8 @@ func (z *Zones) fly(one *flight, s partition.Slice) {
 	close(one.done)
 }
 
-// keep remembers an owner, instead of any when there is no room. f.mu is held.
+// keep remembers an owner. If there is no room, it replaces an arbitrary other one. The caller
+// holds f.mu.
 func (f *ownerFinder) keep(o Owner) {
 	if _, there := f.owners[o.Slice]; !there && len(f.owners) >= MaxOwners {
 		for s := range f.owners {
@@ -222,14 +236,18 @@ func (f *ownerFinder) keep(o Owner) {
 	f.owners[o.Slice] = o
 }
 
+// search asks members of the zone of s for its owner. In this peer's own zone it asks only this
+// peer's Handler.
 func (z *Zones) search(ctx context.Context, s partition.Slice) (Owner, error) {
 	v := &votes{z: z, slice: s, asked: map[peer.ID]bool{}, named: map[string]*vote{}}
+	// This peer's own View has all members of the zone, so no vote is needed.
 	if z.Zone().Has(s) {
 		if err := v.ask(ctx, z.self); err != nil {
 			return Owner{}, err
 		}
 		return v.owner()
 	}
+	// Known members are asked first, because that needs no walk.
 	for _, p := range z.owners.contactsFor(s) {
 		if v.enough() {
 			break
@@ -255,13 +273,14 @@ func (z *Zones) search(ctx context.Context, s partition.Slice) (Owner, error) {
 	return v.owner()
 }
 
-// contactsFor are members known of the deepest zone that has s.
+// contactsFor returns the known members of the deepest zone that has s, in random order.
 func (f *ownerFinder) contactsFor(s partition.Slice) []peer.ID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// A deeper zone is more recent: the wider one has probably split since.
 	for depth := s.Bits(); depth >= 0; depth-- {
 		if ps := f.contacts[partition.ZoneOfSlice(s, depth)]; len(ps) > 0 {
-			ps = slices.Clone(ps) // in another order each time: no two members are everybody's witnesses
+			ps = slices.Clone(ps) // shuffled, so that no two members answer all questions
 			rand.Shuffle(len(ps), func(i, j int) { ps[i], ps[j] = ps[j], ps[i] })
 			return ps
 		}
@@ -269,7 +288,7 @@ func (f *ownerFinder) contactsFor(s partition.Slice) []peer.ID {
 	return nil
 }
 
-// drop forgets p as a member of the zone of s.
+// drop forgets p as a member of each zone that has s.
 func (f *ownerFinder) drop(s partition.Slice, p peer.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -285,7 +304,8 @@ func (f *ownerFinder) drop(s partition.Slice, p peer.ID) {
 	}
 }
 
-// meet remembers a member of a zone; the newest stand first.
+// meet remembers members of a zone, the newest first. If there is no room, it forgets an arbitrary
+// other zone.
 func (f *ownerFinder) meet(z partition.Zone, ps ...peer.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,27 +324,28 @@ func (f *ownerFinder) meet(z partition.Zone, ps ...peer.ID) {
 	f.contacts[z] = known[:min(len(known), MaxZoneContacts)]
 }
 
-// votes are the answers to one search.
+// votes has the answers to one search. It is used by one goroutine.
 type votes struct {
 	z     *Zones
 	slice partition.Slice
 	asked map[peer.ID]bool
-	named map[string]*vote // by owner; "" says that there is none
-	order []*vote          // as they were first named
+	named map[string]*vote // by the owner's id; "" = there is no owner
+	order []*vote          // in the order in which they were first named
 }
 
+// vote is one named owner, and how many members named it.
 type vote struct {
 	owner Owner
 	count int
 }
 
-// enough says whether an owner has its witnesses.
+// enough reports whether enough members named the same owner.
 func (v *votes) enough() bool {
 	return slices.ContainsFunc(v.order, func(o *vote) bool { return o.count >= witnesses })
 }
 
-// owner is who most named; of equals, whom those closest to the slice did, since
-// they were asked first.
+// owner returns the owner that most members named. Of equals it returns the one named first. After
+// a walk, that comes from the members closest to the slice.
 func (v *votes) owner() (Owner, error) {
 	if len(v.order) == 0 {
 		return Owner{}, ErrNoOwner
@@ -335,6 +356,7 @@ func (v *votes) owner() (Owner, error) {
 			best = o
 		}
 	}
+	// Some members named another owner. Ask again soon.
 	if len(v.order) > 1 {
 		v.z.owners.count.disputed.Add(1)
 		best.owner.life = disputedLife
@@ -345,7 +367,7 @@ func (v *votes) owner() (Owner, error) {
 	return best.owner, nil
 }
 
-// ask asks one member. An error says that its answer does not count.
+// ask asks one member, once. After an error its answer does not count.
 func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	if v.asked[p] {
 		return nil
@@ -362,6 +384,7 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	if err != nil {
 		return err
 	}
+	// A lie is counted by its kind. An honest answer that does not help is not counted.
 	o, desc, err := v.z.judge(p, v.slice, res)
 	switch {
 	case errors.Is(err, errElsewhere):
@@ -395,8 +418,8 @@ func (v *votes) ask(ctx context.Context, p peer.ID) error {
 	return nil
 }
 
-// judge checks what p says of a slice: see above. A good answer may be that
-// there is no owner.
+// judge checks what p says of a slice, with the conditions above. A valid answer may also be that
+// there is no owner: then Owner has no replicas.
 func (z *Zones) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, wire.Descriptor, error) {
 	a := res.GetWhoOwns()
 	if a == nil {
@@ -410,6 +433,7 @@ func (z *Zones) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, 
 		return Owner{}, wire.Descriptor{}, fmt.Errorf("it says that it is in zone %s, which its id is not", zone)
 	case !zone.Has(s):
 		return Owner{}, wire.Descriptor{}, fmt.Errorf("%w: it is in zone %s", errElsewhere, zone)
+	// All zones of a swarm split at about the same size, so a much wider one is not believable.
 	case zone.Depth() < z.Zone().Depth()-zoneSkew:
 		return Owner{}, wire.Descriptor{}, fmt.Errorf("it says that its zone is %s, ours is %s", zone, z.Zone())
 	}
@@ -426,6 +450,7 @@ func (z *Zones) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, 
 	if err != nil {
 		return Owner{}, wire.Descriptor{}, err
 	}
+	// During a split, the owner and the member that answers may differ by one halving.
 	if off := desc.Member.ZoneDepth - zone.Depth(); off < -1 || off > 1 || desc.Leaving {
 		return Owner{}, wire.Descriptor{},
 			fmt.Errorf("the owner it names says that its own zone is %d halvings deep, not %d", desc.Member.ZoneDepth,
@@ -434,7 +459,7 @@ func (z *Zones) judge(p peer.ID, s partition.Slice, res *wire.Response) (Owner, 
 	return o, desc, nil
 }
 
-// learnAddrs notes where an owner can be reached, by its own word.
+// learnAddrs gives the host the addresses in an owner's descriptor, for a few minutes.
 func (z *Zones) learnAddrs(desc wire.Descriptor) {
 	p, err := peer.Decode(desc.Member.ID)
 	if err != nil || p == z.self {
@@ -447,27 +472,29 @@ func (z *Zones) learnAddrs(desc wire.Descriptor) {
 	}
 }
 
-// A walked way: the members met, those closest to the slice first.
+// walked is the result of a walk.
 type walked struct {
+	// peers met near the slice, the closest first
 	found   []peer.ID
 	queries int
-	hops    int // to the first that ends a walk; 0 = from the own routing table
+	hops    int // to the first peer close to the slice; 0 = it was in the own routing table
 }
 
-// shared is how many bits the place of a peer shares with a slice.
+// shared returns how many leading bits the place of a peer has in common with a slice.
 func shared(p peer.ID, s partition.Slice) int {
 	zone := uint64(partition.ZoneOfPeer(p.String(), s.Bits()))
 	return min(s.Bits(), bits.LeadingZeros64(zone^uint64(s))-2)
 }
 
-// walk goes through Kademlia to the place of s. It ends early when it has met
-// several peers that are at least one halving closer to s than a zone of that
-// depth is wide.
+// walk goes through Kademlia to the place of s. depth is the expected depth of the slice's zone.
+// The walk ends early when it has met walkFinds peers that share more than depth bits with s. Those
+// are in the zone even if it has split once more.
 func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked, error) {
 	f := z.owners
 	f.count.walks.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The events tell which peers the walk meets, before GetClosestPeers returns.
 	ctx, events := routing.RegisterForQueryEvents(ctx)
 	type result struct {
 		closest []peer.ID
@@ -479,14 +506,16 @@ func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked,
 		done <- result{closest, err}
 	}()
 	var w walked
-	close, far := 0, map[peer.ID]int{} // hops to whom we have heard of
+	close, far := 0, map[peer.ID]int{} // far has the hops to each known peer
 	hear := func(p peer.ID, hops int) {
 		if _, known := far[p]; known || p == z.self {
 			return
 		}
 		far[p] = hops
+		// p shares enough bits to be in the zone of s, if that zone is about as deep as expected.
 		if n := shared(p, s); n >= max(1, depth-zoneSkew) {
 			w.found = append(w.found, p)
+			// It shares more bits than a zone of that depth needs.
 			if n > min(depth, s.Bits()-1) {
 				if close++; close == 1 {
 					w.hops = hops
@@ -499,6 +528,7 @@ func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked,
 		select {
 		case e, more := <-events:
 			if !more {
+				// A nil channel is never ready, so only done can end the loop now.
 				events = nil
 				continue
 			}
@@ -511,6 +541,7 @@ func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked,
 					hear(info.ID, far[e.ID]+1)
 				}
 			}
+			// The rest of the walk would only find peers that are even closer.
 			if close >= walkFinds {
 				cancel()
 			}
@@ -521,6 +552,7 @@ func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked,
 	for _, p := range res.closest {
 		hear(p, 1)
 	}
+	// Of peers that share as many bits, the one met first stays first.
 	slices.SortStableFunc(w.found, func(a, b peer.ID) int { return shared(b, s) - shared(a, s) })
 	f.count.queries.Add(uint64(w.queries))
 	f.count.hops.Add(uint64(w.hops))
@@ -530,8 +562,8 @@ func (z *Zones) walk(ctx context.Context, s partition.Slice, depth int) (walked,
 	return w, nil
 }
 
-// placeKey is a text whose place in Kademlia begins as s does, for as many bits
-// as any zone is deep in practice: found by trying, 2^walkBits at most on average.
+// placeKey returns a text whose place in Kademlia begins with the same bits as s, up to walkBits of
+// them. In practice no zone is deeper. It tries texts, on average up to 2^walkBits = 4096.
 func placeKey(s partition.Slice) string {
 	n := min(s.Bits(), walkBits)
 	want := s.Prefix() >> (s.Bits() - n)

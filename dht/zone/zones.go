@@ -1,6 +1,5 @@
-// Package zone is a peer's place among the zones of its swarm: it keeps the
-// membership of the peer's zone, splits a zone that is too large, and finds who
-// owns a slice of another zone.
+// Package zone keeps a peer's place among the zones of its swarm. It keeps the membership of the
+// peer's zone, splits a zone that is too large, and finds the owner of a slice in another zone.
 package zone
 
 import (
@@ -24,43 +23,48 @@ import (
 	"github.com/echo-node/echo-node/partition"
 )
 
-// How a zone splits (partition.ZoneRule says when). A member enters the list of
-// its half beside the one it is in, says so in its descriptor, and ranks replicas
-// by halves from then on. It leaves the wider list when everybody in it has
-// split, those of its half are in the new list, and everybody has handed over
-// what belongs to the other half (Member.ZoneFree). A crash in between loses
-// nothing: who starts again asks a peer which zone it is in and goes there, with
-// what it holds.
+// A zone splits into two halves, when partition.ZoneRule says so. Each member then does the
+// following steps.
 //
-// Zones do not grow together again yet: one that shrinks below what its rule
-// asks for stays as it is.
+//  1. It enters the list of its half, and stays in the list that it has, the wider one.
+//  2. It publishes this in its descriptor. From then on it ranks replicas by halves.
+//  3. It leaves the wider list when all three conditions hold: every member of it has split; the members of
+//     its own half are in the new list; and every member has handed over the slices of the other
+//     half (Member.ZoneFree).
+//
+// A crash in between loses nothing. After its start the peer asks another one for its zone, and
+// goes there with the slices that it holds.
+//
+// Zones do not merge yet. A zone that becomes smaller than its rule requires stays as it is.
 const (
-	// Settle is how long a peer stays in two lists at least.
-	Settle      = 5 * time.Second
+	// Settle is the shortest time for which a peer stays in two lists.
+	Settle = 5 * time.Second
+	// time between two checks of the rule
 	zoneTick    = time.Second
-	zoneTicks   = 3                // looks in a row that must agree on a split
-	zonePatient = time.Hour        // and at most, if somebody never comes along
-	zoneMourns  = 2 * time.Minute  // a vanished member is waited for
-	zoneJoins   = 3                // members of the half joined a tick
-	zoneLeave   = 20 * time.Second // the longest good-bye to the zone that was split
+	zoneTicks   = 3                // number of checks in a row that must agree on a split
+	zonePatient = time.Hour        // the longest time in two lists, if some member never splits
+	zoneMourns  = 2 * time.Minute  // a member that vanished blocks step 3 for this time
+	zoneJoins   = 3                // members of the half that are joined in one tick
+	zoneLeave   = 20 * time.Second // the longest goodbye to the wider list
 )
 
-// errNobody is of a way into a zone that was not found.
+// errNobody is the error of WayIn if it finds no member of this peer's zone.
 var errNobody = errors.New("peer cannot be reached")
 
-// Caller calls other peers, and this peer itself.
+// Caller calls other peers, and also this peer itself.
 type Caller interface {
-	// Call sends req to the peer and returns its answer, which may be a refusal.
+	// Call sends req to the peer and returns its answer, which may be a refusal. It must be safe
+	// for concurrent use.
 	Call(ctx context.Context, peerID string, req *wire.Request) (*wire.Response, error)
 }
 
 // Joiner connects to peers and exchanges the membership with them.
 type Joiner interface {
-	// Join says whether info let this peer in; why is for the log.
+	// Join reports whether info let this peer in. why is text for the log.
 	Join(ctx context.Context, info peer.AddrInfo, why string) bool
 }
 
-// Options of Zones. All fields are required.
+// Options configure Zones. All fields are required.
 type Options struct {
 	Host     host.Host // as the protocols of the swarm see it
 	Kademlia *kad.IpfsDHT
@@ -68,28 +72,28 @@ type Options struct {
 	Charter  partition.Charter
 	Prefix   protocol.ID // of the swarm's protocols
 	Calls    Caller
-	Self     func() partition.Member // what this peer says of itself, but for its zone
-	Follow   func(partition.View)    // told of each new View, one at a time, before Views has it
+	Self     func() partition.Member // what this peer declares about itself, without its zone; safe for concurrent use
+	Follow   func(partition.View)    // called with each new View, one at a time, before Views delivers it
 	Life     *life.Life
 	Logger   *slog.Logger
 }
 
-// Zones are the membership of this peer's zone, and what it knows of the others.
-// All methods are safe for concurrent use.
+// Zones has the membership of this peer's zone, and what this peer knows of other zones. All
+// methods are safe for concurrent use.
 type Zones struct {
 	*lists
 	opts    Options
 	self    peer.ID
 	space   string        // the charter's digest
-	changed chan struct{} // cap 1: what this peer says of itself changed
+	changed chan struct{} // capacity 1: this peer's descriptor changed
 	owners  *ownerFinder
 
 	holding sync.Mutex
-	holds   func(partition.Zone) bool // nil = nothing is held outside any zone
+	holds   func(partition.Zone) bool // nil = this peer holds no slice outside its zone
 }
 
-// New opens the membership of the undivided zone, which knows nobody yet. The
-// caller closes the Zones.
+// New opens the membership of the undivided zone, which has no other member yet. The caller closes
+// the Zones.
 func New(o Options) (*Zones, error) {
 	z := &Zones{opts: o, self: o.Host.ID(), space: o.Charter.Digest(), changed: make(chan struct{}, 1),
 		owners: newOwnerFinder()}
@@ -100,7 +104,7 @@ func New(o Options) (*Zones, error) {
 	return z, nil
 }
 
-// Self is what this peer says of itself.
+// Self returns what this peer declares about itself now, with its zone.
 func (z *Zones) Self() partition.Member {
 	m := z.opts.Self()
 	zone := z.Zone()
@@ -109,7 +113,7 @@ func (z *Zones) Self() partition.Member {
 	return m
 }
 
-// Announce gossips what this peer says of itself now.
+// Announce gossips what this peer declares about itself now.
 func (z *Zones) Announce() error {
 	if err := z.Update(z.Self()); err != nil {
 		return err
@@ -118,23 +122,23 @@ func (z *Zones) Announce() error {
 	return nil
 }
 
-// Changed has a token when what this peer says of itself changed. It has one reader.
+// Changed has a token if this peer's descriptor changed. It has one reader.
 func (z *Zones) Changed() <-chan struct{} { return z.changed }
 
-// Between says whether this peer has left one zone and is not yet in another alone.
+// Between reports whether this peer is in two lists, because its zone is splitting.
 func (z *Zones) Between() bool {
 	_, wider := z.both()
 	return wider != nil
 }
 
-// Stats count how owners in other zones were found.
+// Stats returns counters of the searches for owners in other zones.
 func (z *Zones) Stats() Stats { return z.owners.count.stats() }
 
-// MemberStats are those of the membership of this peer's zone.
+// MemberStats returns the counters of the list of this peer's zone.
 func (z *Zones) MemberStats() member.Stats { return z.lists.Stats() }
 
-// Path is the name of a zone among protocols and keys: nothing for the undivided zone, so that a swarm which never
-// splits speaks as one that knows no zones.
+// Path returns the name of a zone as a part of protocol names and Kademlia keys. It is empty for
+// the undivided zone. So a swarm that never splits uses the same names as one without zones.
 func Path(z partition.Zone) string {
 	if z.Depth() == 0 {
 		return ""
@@ -142,7 +146,7 @@ func Path(z partition.Zone) string {
 	return z.String()
 }
 
-// openList makes the membership of a zone; its protocols are its own.
+// openList opens the membership of a zone. Each zone has its own protocols.
 func (z *Zones) openList(zone partition.Zone, self partition.Member, elsewhere func(peer.ID) bool) (*member.List,
 	error) {
 	at := z.opts.Prefix
@@ -153,21 +157,22 @@ func (z *Zones) openList(zone partition.Zone, self partition.Member, elsewhere f
 		Logger: z.opts.Logger, Elsewhere: elsewhere})
 }
 
-// Zone is the hash zone that this peer is in.
+// Zone returns the hash zone of this peer.
 func (z *Zones) Zone() partition.Zone {
 	zone, _ := z.at()
 	return zone
 }
 
-// SetHolds says how to find out whether this peer still holds slices outside a
-// zone; until it does not, it stays in the list of the zone that was split.
-// Without, it holds none.
+// SetHolds sets the function that reports whether this peer still holds slices outside a zone.
+// While it does, this peer stays in the list of the zone that was split. Without such a function,
+// it holds none.
 func (z *Zones) SetHolds(holds func(partition.Zone) bool) {
 	z.holding.Lock()
 	defer z.holding.Unlock()
 	z.holds = holds
 }
 
+// free reports whether this peer holds no slices outside zone.
 func (z *Zones) free(zone partition.Zone) bool {
 	z.holding.Lock()
 	holds := z.holds
@@ -175,7 +180,8 @@ func (z *Zones) free(zone partition.Zone) bool {
 	return holds == nil || !holds(zone)
 }
 
-// Sign adds to an answer about owners what only this package knows.
+// Sign adds to an answer about owners this peer's zone, and the owner's descriptor as the owner
+// sealed it. a may be nil.
 func (z *Zones) Sign(a *wire.WhoOwnsAnswer) {
 	if a == nil {
 		return
@@ -186,14 +192,15 @@ func (z *Zones) Sign(a *wire.WhoOwnsAnswer) {
 	}
 }
 
-// Run splits this peer's zone when it is too large, and goes through with
-// it. It ends at once in a swarm of one zone.
+// Run splits this peer's zone when it is too large, and completes the split. It ends with ctx, or
+// at once in a swarm that has only one zone.
 func (z *Zones) Run(ctx context.Context, joiner Joiner) {
 	rule, agreed := z.opts.Charter.ZoneRule(), 0
 	if rule.Max == 0 {
 		return
 	}
 	for life.Sleep(ctx, zoneTick) {
+		// A split is in progress. The next one can only begin after it.
 		if _, wider := z.lists.both(); wider != nil {
 			if err := z.goThrough(ctx, wider, joiner); err != nil && ctx.Err() == nil {
 				z.opts.Logger.Warn("leave the zone that was split", "err", err)
@@ -204,6 +211,7 @@ func (z *Zones) Run(ctx context.Context, joiner Joiner) {
 		next := rule.Next(z.self.String(), zone.Depth(), z.opts.Charter.SliceBits, z.ruleView())
 		if next <= zone.Depth() {
 			agreed = 0
+			// One look may see a View in which members are missing for a moment.
 		} else if agreed++; agreed == zoneTicks {
 			agreed = 0
 			half := partition.ZoneOfPeer(z.self.String(), next)
@@ -214,11 +222,12 @@ func (z *Zones) Run(ctx context.Context, joiner Joiner) {
 	}
 }
 
-// ruleView is the View along with those who went ahead into a half and have left
-// already: they count, or who comes late would believe the zone small.
+// ruleView returns the View together with the members that have already left it for a half. They
+// count too. Otherwise a late member would believe that its zone is small, and would not split.
 func (z *Zones) ruleView() partition.View {
 	ms := append([]partition.Member(nil), z.View().Members()...)
 	for _, g := range z.Gone() {
+		// It left this list for a half, and not the swarm.
 		if g.Left && g.Member.ZoneDepth > z.Zone().Depth() {
 			ms = append(ms, g.Member)
 		}
@@ -226,7 +235,7 @@ func (z *Zones) ruleView() partition.View {
 	return partition.NewView(ms)
 }
 
-// moveTo makes zone this peer's own.
+// moveTo makes zone the zone of this peer. With keep, it stays in the list of the zone before.
 func (z *Zones) moveTo(zone partition.Zone, keep bool) error {
 	m := z.Self()
 	m.ZoneDepth = zone.Depth()
@@ -239,12 +248,13 @@ func (z *Zones) moveTo(zone partition.Zone, keep bool) error {
 	return nil
 }
 
-// goThrough goes on with a split: it finds those of the half, says when this
-// peer holds nothing of the other, and leaves the wider list in the end.
+// goThrough continues a split: it joins members of this peer's half, and announces when this peer
+// holds nothing of the other half. When all is done, it leaves the wider list.
 func (z *Zones) goThrough(ctx context.Context, wider *member.List, joiner Joiner) error {
 	zone, since := z.at()
 	own, _ := z.lists.both()
 	var errs []error
+	// The others wait for this peer to say that it has handed over everything.
 	if m := z.Self(); m.ZoneFree != own.Self().ZoneFree {
 		errs = append(errs, z.Announce())
 	}
@@ -253,9 +263,12 @@ func (z *Zones) goThrough(ctx context.Context, wider *member.List, joiner Joiner
 	for _, m := range append(there.Members(), z.goneAhead(zone)...) {
 		_, in := here.Find(m.ID)
 		mine := zone.HasPeer(m.ID)
+		// This member has not split, still holds slices of the other half, or is missing in the new
+		// list. Only this peer itself may be such a member.
 		if m.ZoneDepth < zone.Depth() || !m.ZoneFree || mine && !in {
 			ready = ready && m.ID == z.self.String() && m.ZoneFree
 		}
+		// Join only members of this peer's half that have split and are still missing here.
 		if !mine || in || m.ZoneDepth < zone.Depth() || joins == zoneJoins {
 			continue
 		}
@@ -265,10 +278,12 @@ func (z *Zones) goThrough(ctx context.Context, wider *member.List, joiner Joiner
 		}
 	}
 	for _, g := range wider.Gone() {
-		// Dead, or only thought to be: it may come back with what is for others.
+		// It is dead, or only seems to be. It may come back with rows of slices of the other half.
 		ready = ready && (g.Left || time.Since(g.Since) > zoneMourns)
 	}
 	age := time.Since(since)
+	// After zonePatient this peer leaves, even if others are not ready. But it never leaves with
+	// slices of the other half.
 	if z.free(zone) && age >= Settle && (ready || age >= zonePatient) {
 		ctx, cancel := context.WithTimeout(ctx, zoneLeave)
 		defer cancel()
@@ -277,7 +292,7 @@ func (z *Zones) goThrough(ctx context.Context, wider *member.List, joiner Joiner
 	return errors.Join(errs...)
 }
 
-// goneAhead are those of zone who left the wider list before we came.
+// goneAhead returns the members of zone that left the wider list within the last minute.
 func (z *Zones) goneAhead(zone partition.Zone) []partition.Member {
 	var out []partition.Member
 	for _, g := range z.Gone() {
@@ -289,9 +304,9 @@ func (z *Zones) goneAhead(zone partition.Zone) []partition.Member {
 	return out
 }
 
-// WayIn says whom to exchange the membership with, having reached p: p itself
-// when it is in this peer's zone, else somebody there. A peer that is alone
-// enters the zone that the others say is its own.
+// WayIn returns the peer with which to exchange the membership, once p is connected. That is p
+// itself if it is in this peer's zone. Otherwise it is a member of that zone, found by a walk. A
+// peer that is alone enters the zone that the others report as its own.
 func (z *Zones) WayIn(ctx context.Context, p peer.ID) (peer.ID, error) {
 	if z.opts.Charter.ZoneMax == 0 {
 		return p, nil
@@ -303,6 +318,7 @@ func (z *Zones) WayIn(ctx context.Context, p peer.ID) (peer.ID, error) {
 	if zone.HasPeer(z.self.String()) {
 		return p, z.settleIn(zone)
 	}
+	// Members of this peer's zone are near its own place in Kademlia.
 	place := partition.Slice(partition.ZoneOfPeer(z.self.String(), z.opts.Charter.SliceBits))
 	w, err := z.walk(ctx, place, zone.Depth())
 	if err != nil {
@@ -316,16 +332,19 @@ func (z *Zones) WayIn(ctx context.Context, p peer.ID) (peer.ID, error) {
 	return "", fmt.Errorf("%s is in zone %s: nobody of this peer's own zone found: %w", p, zone, errNobody)
 }
 
+// settleIn makes zone the zone of this peer, if this peer is alone.
 func (z *Zones) settleIn(zone partition.Zone) error {
 	if zone == z.Zone() || z.View().Len() > 1 {
-		return nil // Run moves those who are not alone
+		return nil // Run moves peers that are not alone
 	}
 	return z.moveTo(zone, false)
 }
 
-// askZone asks p which zone it is in.
+// askZone asks p for its zone. It believes only a zone to which p belongs by its id.
 func (z *Zones) askZone(ctx context.Context, p peer.ID) (partition.Zone, error) {
 	place := partition.ZoneOfPeer(z.self.String(), z.opts.Charter.SliceBits)
+	// An answer to who-owns has the zone of the member that answers. The question may be about any
+	// slice.
 	res, err := z.opts.Calls.Call(ctx, p.String(),
 		&wire.Request{Body: &wire.Request_WhoOwns{WhoOwns: &wire.WhoOwns{Slice: uint64(place)}}})
 	if err != nil {

@@ -34,6 +34,8 @@ type Options struct {
 	Window int
 }
 
+// withDefaults returns o with a default for each number that is 0. Seed and Dead have no other
+// default.
 func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		v  *int
@@ -47,6 +49,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// validate returns all faults of the options, joined.
 func (o Options) validate() error {
 	var faults []error
 	fault := func(bad bool, format string, args ...any) {
@@ -70,6 +73,7 @@ type Spread struct {
 	Max  int     `json:"max"`
 }
 
+// spread returns the distribution of xs, which it sorts. It is zero for no values.
 func spread(xs []int) Spread {
 	if len(xs) == 0 {
 		return Spread{}
@@ -155,6 +159,7 @@ func (s *swarm) stranger(rng *mrand.Rand) (peerNo, uint64) {
 	}
 }
 
+// lookups makes o.Lookups searches for an owner with nothing remembered, and sets their figures.
 func (s *swarm) lookups(o Options, r *Report) {
 	rng := mrand.New(mrand.NewPCG(o.Seed, 1<<40))
 	var hops, queries, calls, ms []int
@@ -194,6 +199,7 @@ type sender struct {
 	contacts map[int][]peerNo
 }
 
+// The web of links, as the package comment describes it, and the cache of owners as in package dht.
 const (
 	domains   = 10_000_000
 	sliceBits = 20
@@ -213,6 +219,8 @@ func (s *swarm) forwards(o Options, r *Report) {
 		me := sender{owners: map[uint64]int{}, contacts: map[int][]peerNo{}}
 		window := map[peerNo]bool{}
 		for i := 0; i < o.Links; {
+			// The rank of a domain with a probability of about 1/rank. Its slice is a hash of the
+			// rank.
 			rank := math.Exp(rng.Float64() * math.Log(domains))
 			slice := mrand.New(mrand.NewPCG(uint64(rank), 7)).Uint64() >> (64 - sliceBits)
 			place := slice << (64 - sliceBits)
@@ -224,6 +232,7 @@ func (s *swarm) forwards(o Options, r *Report) {
 			if i%o.Window == 0 {
 				clear(window)
 			}
+			// Time is counted in links: Rate of them are a second.
 			if at, known := me.owners[slice]; known && i-at < life {
 				hits++
 			} else {
@@ -234,7 +243,9 @@ func (s *swarm) forwards(o Options, r *Report) {
 				}
 			}
 			lo, hi := s.zone(place)
+			// Any member of the zone, but always the same for one slice.
 			owner := peerNo(lo + int(slice*0x9e3779b97f4a7c15>>33)%(hi-lo))
+			// Links for the same owner within a Window share one message.
 			if !window[owner] {
 				window[owner] = true
 				forwards++

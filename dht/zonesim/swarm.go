@@ -11,9 +11,9 @@ import (
 
 // The parameters of Kademlia, with the defaults of kad-dht.
 const (
-	bucketSize = 20
-	alpha      = 10
-	beta       = 3
+	bucketSize = 20 // peers in the table for each length of common prefix
+	alpha      = 10 // messages at once
+	beta       = 3  // a walk ends when so many of the closest peers have responded
 )
 
 // peerNo is the index of a peer in the order of the places.
@@ -22,13 +22,14 @@ type peerNo int32
 // swarm has the peers in order of their places, and the zones into which they split.
 type swarm struct {
 	seed   uint64
-	places []uint64
-	depth  []uint8
-	dead   []bool
-	zones  int
-	tables map[peerNo][]peerNo
+	places []uint64            // of each peer in the key space, in rising order
+	depth  []uint8             // of each peer's zone
+	dead   []bool              // whether each peer is dead
+	zones  int                 // number of zones
+	tables map[peerNo][]peerNo // the routing tables that were needed so far
 }
 
+// newSwarm draws the places of the peers and which are dead, and splits them into zones.
 func newSwarm(o Options) *swarm {
 	rng := rand.New(rand.NewPCG(o.Seed, 1))
 	s := &swarm{seed: o.Seed, places: make([]uint64, o.Peers), depth: make([]uint8, o.Peers),
@@ -80,6 +81,7 @@ func (s *swarm) zone(place uint64) (lo, hi int) {
 	return s.within(place, 0)
 }
 
+// common returns the number of leading bits that a and b share.
 func common(a, b uint64) int { return bits.LeadingZeros64(a ^ b) }
 
 // table returns the routing table of p: up to twenty peers for each number of shared bits 0, 1,
@@ -132,6 +134,7 @@ func (s *swarm) nearest(p peerNo, place uint64) []peerNo {
 	return t[:min(len(t), bucketSize)]
 }
 
+// compare orders peers by their XOR distance to place, as in Kademlia.
 func (s *swarm) compare(a, b peerNo, place uint64) int {
 	switch x, y := s.places[a]^place, s.places[b]^place; {
 	case x < y:

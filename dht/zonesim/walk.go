@@ -14,12 +14,13 @@ const (
 	zoneSkew  = 2
 )
 
-// answer is a message's response that is on its way.
+// answer is the response to one message, on its way.
 type answer struct {
 	at   int // ms
 	from peerNo
 }
 
+// answers is a heap of answers, the next one first (heap.Interface).
 type answers []answer
 
 func (q answers) Len() int           { return len(q) }
@@ -34,10 +35,11 @@ func (q *answers) Pop() any {
 
 // walk is one walk of a peer to a place.
 type walk struct {
-	s        *swarm
-	rng      *rand.Rand
-	place    uint64
-	depth    int
+	s     *swarm
+	rng   *rand.Rand
+	place uint64
+	depth int
+	// milliseconds since the walk began
 	now      int
 	hops     map[peerNo]int // number of hops to each known peer; 0: from the own table
 	heard    []peerNo       // nearest first
@@ -46,14 +48,18 @@ type walk struct {
 	dead     map[peerNo]bool
 	inFlight answers
 
-	found    []peerNo
-	close    int
+	// peers near the place; the closest first when the walk has ended
+	found []peerNo
+	// number of peers that share more than depth bits with the place
+	close int
+	// messages sent, and the duration in milliseconds
 	Messages int
 	MS       int
 }
 
 const deadMS = 5000 // until a dead peer is given up
 
+// walk runs one walk of the peer from to place, and returns it.
 func (s *swarm) walk(rng *rand.Rand, from peerNo, place uint64) *walk {
 	w := &walk{s: s, rng: rng, place: place, depth: int(s.depth[from]), hops: map[peerNo]int{from: 0},
 		asked: map[peerNo]bool{from: true}, done: map[peerNo]bool{}, dead: map[peerNo]bool{}}
@@ -65,6 +71,7 @@ func (s *swarm) walk(rng *rand.Rand, from peerNo, place uint64) *walk {
 	return w
 }
 
+// hear adds the peers that are new. hops is their number of hops.
 func (w *walk) hear(ps []peerNo, hops int) {
 	for _, p := range ps {
 		if _, known := w.hops[p]; known {
@@ -82,6 +89,8 @@ func (w *walk) hear(ps []peerNo, hops int) {
 	}
 }
 
+// ask sends a message to p. The response comes after 20 to 200 ms, or the peer is given up after
+// deadMS.
 func (w *walk) ask(p peerNo) {
 	w.asked[p] = true
 	w.Messages++
@@ -92,7 +101,10 @@ func (w *walk) ask(p peerNo) {
 	heap.Push(&w.inFlight, answer{w.now + wait, p})
 }
 
+// run asks peers until walkFinds are close, or until Kademlia's own condition holds and its
+// follow-up is done.
 func (w *walk) run() {
+	// Keep alpha messages in flight, to the closest peers that were not asked.
 	for w.close < walkFinds && !w.converged() {
 		for _, p := range w.heard {
 			if len(w.inFlight) >= alpha {
@@ -125,6 +137,7 @@ func (w *walk) take() {
 	a := heap.Pop(&w.inFlight).(answer)
 	w.now = a.at
 	w.done[a.from] = true
+	// It was given up, and told nothing.
 	if w.s.dead[a.from] {
 		w.dead[a.from] = true
 		return

@@ -323,14 +323,13 @@ func (j *joiner) strangers(ctx context.Context, view partition.View) []peer.Addr
 		j.log.Debug("join addresses", "err", err)
 	}
 	all = append(all, j.knownWays(ctx)...)
-	key, err := j.dir.zoneKey(j.zones.Zone())
-	if err != nil {
+	if key, err := j.dir.zoneKey(j.zones.Zone()); err != nil {
 		j.log.Debug("zone key", "err", err)
-		return nil
-	}
-	// Every member is a provider of the key of its zone.
-	for info := range j.kad.FindProvidersAsync(ctx, key, maxZone) {
-		all = append(all, info)
+	} else {
+		// Every member is a provider of the key of its zone.
+		for info := range j.kad.FindProvidersAsync(ctx, key, maxZone) {
+			all = append(all, info)
+		}
 	}
 	var out []peer.AddrInfo
 	gone := j.zones.Gone()

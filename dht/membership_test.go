@@ -291,6 +291,27 @@ func testBadPasses(t *testing.T, d *DHT, inv *wire.Invite) {
 	}
 }
 
+// A caller that gives up during a handshake does not keep others from making one.
+func TestAHandshakeThatItsCallerLeft(t *testing.T) {
+	t.Parallel()
+	f := found(t, nil)
+	h := stranger(t, f)
+	pass, err := invite(t, f, time.Hour).Redeem(h.ID().String(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := bareHandshaker(h, f.space, f.opts.Charter.Founder, pass)
+	defer g.Stop()
+	gone, leave := context.WithCancel(context.Background())
+	leave()
+	if err := g.Enter(gone, f.self); err == nil {
+		t.Fatal("entered without waiting")
+	}
+	if err := g.Enter(context.Background(), f.self); err != nil {
+		t.Fatalf("the next caller: %v", err)
+	}
+}
+
 // bareHandshaker is for a host that is nobody's.
 func bareHandshaker(h host.Host, space, founder string, pass *wire.Pass) *handshake.Host {
 	return handshake.New(h, handshake.Options{Charter: charterProtocol, Space: space, Founder: founder, Pass: pass,

@@ -148,7 +148,8 @@ func (g *Guard) approach(ctx context.Context, p peer.ID) {
 		return
 	}
 	// Wait from now on, because p may connect while the witnesses answer.
-	came := g.gate.await(p)
+	came, end := g.gate.await(p)
+	defer end()
 	if g.askWitnesses(ctx, p) {
 		return
 	}
@@ -157,7 +158,6 @@ func (g *Guard) approach(ctx context.Context, p peer.ID) {
 	select {
 	case <-came:
 	case <-timer.C:
-		g.gate.giveUp(p, came)
 	case <-ctx.Done():
 	case <-g.opts.Life.Context().Done():
 	}

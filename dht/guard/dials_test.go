@@ -16,14 +16,13 @@ import (
 
 // model is a swarm of peers that want to dial. Its time is a field.
 type model struct {
-	t      *testing.T
-	now    time.Time
-	peers  []*dials
-	dialed map[string]int // not used
+	t     *testing.T
+	now   time.Time
+	peers []*dials
 }
 
 func newModel(t *testing.T, n int) *model {
-	m := &model{t: t, now: time.Unix(1_800_000_000, 0), dialed: map[string]int{}}
+	m := &model{t: t, now: time.Unix(1_800_000_000, 0)}
 	var members []partition.Member
 	for i := range n {
 		members = append(members, partition.Member{ID: fmt.Sprint("peer", i)})

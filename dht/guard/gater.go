@@ -40,9 +40,9 @@ type gater struct {
 
 	mu       sync.Mutex
 	dials    *dials
-	conns    map[network.Conn]*Place   // place of each incoming connection
-	awaited  map[peer.ID]chan struct{} // closed when that peer connects
-	noPublic bool                      // no interface of this host has a public address
+	conns    map[network.Conn]*Place // place of each incoming connection
+	awaited  map[peer.ID]*arrival
+	noPublic bool // no interface of this host has a public address
 }
 
 var _ connmgr.ConnectionGater = (*gater)(nil)
@@ -56,7 +56,7 @@ func newGater(g *Guard) *gater {
 	}
 	return &gater{outsiders: g.NewPool("conn", limits), shunned: &g.shunned, noDial: &g.Count.NotDialled,
 		refused: &g.Count.NoPlace, dials: newDials(g.opts.LAN, g.opts.Zones, g.IsMember, g.drawn),
-		conns: map[network.Conn]*Place{}, awaited: map[peer.ID]chan struct{}{}}
+		conns: map[network.Conn]*Place{}, awaited: map[peer.ID]*arrival{}}
 }
 
 // InterceptPeerDial implements connmgr.ConnectionGater. It allows every peer, because
@@ -136,8 +136,8 @@ func (g *gater) connected(c network.Conn) bool {
 		g.conns[c] = pl
 	}
 	// approach waits for this peer.
-	if done := g.awaited[p]; done != nil {
-		close(done)
+	if w := g.awaited[p]; w != nil {
+		close(w.came)
 		delete(g.awaited, p)
 	}
 	return true
@@ -153,22 +153,29 @@ func (g *gater) disconnected(c network.Conn) {
 	}
 }
 
-// await returns a channel that is closed when p connects the next time.
-func (g *gater) await(p peer.ID) <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.awaited[p] == nil {
-		g.awaited[p] = make(chan struct{})
-	}
-	return g.awaited[p]
+// arrival is a peer that somebody waits for.
+type arrival struct {
+	came chan struct{} // closed when the peer connects
+	wait int           // how many wait
 }
 
-// giveUp ends the wait for p, for everybody who has the channel since.
-func (g *gater) giveUp(p peer.ID, since <-chan struct{}) {
+// await returns a channel that is closed when p connects the next time. The caller must call end when
+// it does not wait any more. Several may wait for the same peer.
+func (g *gater) await(p peer.ID) (came <-chan struct{}, end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.awaited[p] == since {
-		delete(g.awaited, p)
+	w := g.awaited[p]
+	if w == nil {
+		w = &arrival{came: make(chan struct{})}
+		g.awaited[p] = w
+	}
+	w.wait++
+	return w.came, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if w.wait--; w.wait == 0 && g.awaited[p] == w {
+			delete(g.awaited, p)
+		}
 	}
 }
 

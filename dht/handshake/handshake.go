@@ -295,7 +295,9 @@ func (h *Host) ask(ctx context.Context, c network.Conn) error {
 	}
 	err := h.shake(ctx, c)
 	h.mu.Lock()
-	g.err, g.at = err, time.Now()
+	if err == nil || ctx.Err() == nil { // a caller that gives up says nothing about the other side
+		g.err, g.at = err, time.Now()
+	}
 	g.in = g.in || err == nil
 	close(g.asking)
 	g.asking = nil

@@ -117,6 +117,17 @@ func (r *reader) watches(sample string) {
 	}
 }
 
+// newReader returns a reader with an empty directory that has echo-node in it.
+func newReader(t *testing.T) *reader {
+	t.Helper()
+	r := &reader{t: t, dir: t.TempDir(), replace: strings.NewReplacer(),
+		env: []string{"ECHO_ALLOW_NET=127.75.0.0/16", "ECHO_DELAY=100ms", "ECHO_LISTEN=/ip4/127.0.0.1/tcp/0"}}
+	if err := os.Symlink(echoNode(t), filepath.Join(r.dir, "echo-node")); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // The samples of README and docs/search.md run as they are written, except for the addresses. Test
 // sites and free ports replace those of the samples.
 func TestSamplesOfTheDocuments(t *testing.T) {
@@ -130,8 +141,7 @@ func TestSamplesOfTheDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, other := world.Seeds()[0], world.Home(1)
-	r := &reader{t: t, dir: t.TempDir(),
-		env: []string{"ECHO_ALLOW_NET=127.75.0.0/16", "ECHO_DELAY=100ms", "ECHO_LISTEN=/ip4/127.0.0.1/tcp/0"}}
+	r := newReader(t)
 	a, erra := freeAddr()
 	b, errb := freeAddr()
 	if erra != nil || errb != nil {
@@ -140,9 +150,6 @@ func TestSamplesOfTheDocuments(t *testing.T) {
 	word := world.Words()[0]
 	r.replace = strings.NewReplacer("127.0.0.1:7701", a, "127.0.0.1:7702", b, "https://example.org/news/42", first,
 		"https://example.org/", first, "https://example.com/", other, "query example", "query "+word)
-	if err := os.Symlink(echoNode(t), filepath.Join(r.dir, "echo-node")); err != nil {
-		t.Fatal(err)
-	}
 	site := home.Hostname()
 	ran := map[string]int{}
 	for _, sample := range samplesOf(t, "README.md", "One real use, from start to end") {
@@ -177,22 +184,28 @@ func TestSamplesOfTheDocuments(t *testing.T) {
 		}
 	}
 	r.ofSearch(a)
-	// "Interrupt a peer once to stop it."
+	r.stop()
+}
+
+// stop interrupts the peers. Each must end well: "Interrupt a peer once to stop it."
+func (r *reader) stop() {
+	r.t.Helper()
 	for _, p := range r.peers {
 		if err := p.Process.Signal(os.Interrupt); err != nil {
-			t.Error(err)
+			r.t.Error(err)
 		}
 	}
 	for _, p := range r.peers {
 		select {
 		case <-p.ended:
 			if !p.ProcessState.Success() {
-				t.Errorf("%v: %v", p.Args, p.ProcessState)
+				r.t.Errorf("%v: %v", p.Args, p.ProcessState)
 			}
 		case <-time.After(time.Minute):
-			t.Errorf("%v does not end", p.Args)
+			r.t.Errorf("%v does not end", p.Args)
 		}
 	}
+	r.peers = nil
 }
 
 // ofSearch runs the samples of docs/search.md, which send requests to the peer at api.
@@ -212,5 +225,89 @@ func (r *reader) ofSearch(api string) {
 	}
 	for _, sample := range samples {
 		r.answers(sample, "")
+	}
+}
+
+// The samples of docs/operate.md about a private swarm: who has a code gets in.
+func TestSamplesOfAPrivateSwarm(t *testing.T) {
+	r := newReader(t)
+	api, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "ECHO_API="+api)
+	for _, sample := range samplesOf(t, "docs/operate.md", "Networks and private swarms") {
+		sample, _, _ = strings.Cut(sample, " #")
+		switch verb := strings.Fields(sample)[1]; {
+		case verb == "run" && len(r.peers) == 0:
+			r.peer(sample)
+			r.answers("test -s a/addrs", "")
+		case verb == "invite":
+			cmd, said := r.command(sample)
+			if err := cmd.Run(); err != nil {
+				t.Fatalf("%s: %v\n%s", sample, err, said)
+			}
+			code := strings.Fields(said.String())
+			r.replace = strings.NewReplacer("CODE", code[len(code)-1])
+		default:
+			r.peer("env ECHO_API= " + sample)
+			r.answers("./echo-node status --api "+api, "(2 peers)")
+		}
+	}
+	if len(r.peers) != 2 {
+		t.Errorf("%d peers", len(r.peers))
+	}
+	r.stop()
+}
+
+// The samples of docs/operate.md about backups, and those of docs/geo.md and docs/revisit.md that run
+// a peer.
+func TestSamplesOfBackupsPlacesAndRevisits(t *testing.T) {
+	r := newReader(t)
+	api, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "ECHO_API="+api)
+	r.replace = strings.NewReplacer("/mnt/other", filepath.Join(r.dir, "other"))
+	ran := 0
+	for _, sample := range samplesOf(t, "docs/operate.md", "Backup") {
+		sample, _, _ = strings.Cut(sample, " #")
+		ran++
+		switch verb := strings.Fields(sample)[1]; {
+		case verb == "run" && len(r.peers) == 0:
+			r.peer(sample)
+			r.answers("./echo-node status --api "+api, "slices")
+			r.answers("ls -d other/a/echo-*Z", "echo-")
+		case verb == "run":
+			r.peer("env ECHO_API= " + sample)
+			r.answers("./echo-node status --api "+api, "(2 peers)")
+		case verb == "restore":
+			made, err := filepath.Glob(filepath.Join(r.dir, "other", "a", "echo-*Z"))
+			if err != nil || len(made) == 0 {
+				t.Fatal(made, err)
+			}
+			r.replace = strings.NewReplacer("/mnt/other/a/echo-20260102T030405Z", made[0])
+			r.answers(sample, "")
+		default:
+			r.answers(sample, "")
+		}
+	}
+	r.stop()
+	for _, of := range []struct{ document, section, data string }{
+		{"docs/geo.md", "For users", "geo"}, {"docs/revisit.md", "For users", "revisit"}} {
+		r.replace = strings.NewReplacer("--data a", "--data "+of.data)
+		for _, sample := range samplesOf(t, of.document, of.section) {
+			if verb := strings.Fields(sample)[1]; verb != "run" {
+				continue // demo has a test of its own
+			}
+			ran++
+			r.peer(sample)
+			r.answers("./echo-node status --api "+api, "slices")
+			r.stop()
+		}
+	}
+	if ran != 6 {
+		t.Errorf("%d samples ran", ran)
 	}
 }

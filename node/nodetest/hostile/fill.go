@@ -115,7 +115,7 @@ func (g filler) number(f protoreflect.FieldDescriptor) uint64 {
 	name := string(f.Name())
 	switch {
 	case strings.Contains(name, "slice") && g.r.IntN(8) > 0:
-		return uint64(pick(g.r, g.sc.All...))
+		return g.slice()
 	case (name == "from" || name == "to" || name == "head" || name == "pos" || name == "after") && g.r.IntN(2) == 0:
 		return uint64(g.r.IntN(4))
 	case (name == "gen" || name == "epoch" || name == "ballot") && g.r.IntN(2) == 0:
@@ -123,6 +123,16 @@ func (g filler) number(f protoreflect.FieldDescriptor) uint64 {
 	}
 	return pick(g.r, 0, 1, 2, 3, 255, 256, 1<<16, 1<<31, 1<<32, 1<<61, 1<<62, 1<<62+1, math.MaxInt64, math.MaxUint64,
 		g.r.Uint64())
+}
+
+// slice returns a slice that the sender attacks. A ReplicaSet at random about a slice that it keeps may
+// be one that the others believe (Weaknesses).
+func (g filler) slice() uint64 {
+	s := pick(g.r, g.sc.All...)
+	if g.sc.Spare[s] {
+		return math.MaxUint64 // no slice
+	}
+	return uint64(s)
 }
 
 func (g filler) text(f protoreflect.FieldDescriptor) string {

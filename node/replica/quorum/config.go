@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -138,7 +139,7 @@ func (c ReplicaSet) Validate() error {
 		return errors.New("the owner is no replica")
 	case len(c.Starts) > MaxStarts:
 		return fmt.Errorf("%d generations, at most %d", len(c.Starts), MaxStarts)
-	case len(c.Fork) > maxID:
+	case c.Fork != "" && !isID(c.Fork):
 		return errors.New("fork is no peer id")
 	case c.Gen > MaxGen || c.Epoch > MaxEpoch:
 		return fmt.Errorf("generation %d or epoch %d out of range, at most %d and %d", c.Gen, c.Epoch, uint64(MaxGen),
@@ -149,7 +150,7 @@ func (c ReplicaSet) Validate() error {
 		return errors.New("an adopted slice begins with another replica than who adopted it")
 	}
 	for i, k := range c.Replicas {
-		if k == "" || len(k) > maxID {
+		if !isID(k) {
 			return errors.New("a replica is no peer id")
 		}
 		if slices.Contains(c.Replicas[:i], k) {
@@ -162,6 +163,11 @@ func (c ReplicaSet) Validate() error {
 		}
 	}
 	return nil
+}
+
+// isID reports whether s may be the id of a peer: printable ASCII, not too long.
+func isID(s string) bool {
+	return s != "" && len(s) <= maxID && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // follows returns an error when d cannot be what c became. Allowed are a later generation of

@@ -30,8 +30,11 @@ func TestConfigValidate(t *testing.T) {
 		"empty replica": {ReplicaSet{Owner: "a", Replicas: []string{"a", ""}}, "no peer id"},
 		"long replica":  {ReplicaSet{Owner: "a", Replicas: []string{"a", long}}, "no peer id"},
 		"long fork":     {ReplicaSet{Fork: long, Owner: "a", Replicas: []string{"a"}}, "fork"},
-		"generation":    {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
-		"epoch":         {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"fork that writes to a terminal": {
+			ReplicaSet{Epoch: 1, Gen: 1, Fork: "\x1b]0;x\x07", Owner: "a", Replicas: []string{"a"}}, "fork"},
+		"replica with a space": {ReplicaSet{Owner: "a", Replicas: []string{"a", "b c"}}, "no peer id"},
+		"generation":           {ReplicaSet{Gen: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
+		"epoch":                {ReplicaSet{Epoch: 1<<62 + 1, Owner: "a", Replicas: []string{"a"}}, "range"},
 		"starts": {ReplicaSet{Gen: 99, Owner: "a", Replicas: []string{"a"}, Starts: starts},
 			"33 generations"},
 		"start of later": {ReplicaSet{Gen: 1, Owner: "a", Replicas: []string{"a"}, Starts: []Start{{2, 0}}},

@@ -13,10 +13,10 @@ import (
 const (
 	stranger    = "stranger"
 	plainMember = "member"
-	fellow      = "replica of another slice"
-	former      = "former replica"
+	fellow      = "replica-of-another-slice"
+	former      = "former-replica"
 	owner       = "owner"
-	absent      = "replica that the View lacks"
+	absent      = "replica-that-the-View-lacks"
 )
 
 // TestAttackStrangerReads: a peer that is no member can read nothing from the store.

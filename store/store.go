@@ -19,7 +19,7 @@ var (
 	ErrFull     = errors.New("store: disk full")
 	ErrFenced   = errors.New("store: slice is another peer's now") // see replog.Log.Fence
 	ErrCharter  = errors.New("store: made for another charter")
-	ErrTrimmed  = errors.New("store: log is trimmed")           // read records, or send a snapshot
+	ErrTrimmed  = errors.New("store: log is trimmed")                // read records, or send a snapshot
 	ErrGap      = errors.New("store: not the next chunk of the log") // nothing was done
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,16 +108,23 @@ func (s *Sim) Release() int {
 }
 
 // ReleaseKey makes the swarm look again at k. In an open swarm the founder may do this for all
-// slices, and every peer for the slices that it owns.
+// slices, and every peer for the slices that it owns. An owner may be unable to answer for a moment,
+// so the person asks again for a minute.
 func (s *Sim) ReleaseKey(k partition.Key) {
 	s.t.Helper()
-	var last error
-	for _, p := range s.alive() {
-		if last = p.Node().API().Release(context.Background(), k, "a person"); last == nil {
-			return
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
+		var all []error
+		for _, p := range s.alive() {
+			err := p.Node().API().Release(context.Background(), k, "a person")
+			if err == nil {
+				return
+			}
+			all = append(all, fmt.Errorf("%s: %w", p.Name, err))
+		}
+		if time.Now().After(end) {
+			s.t.Fatalf("release %s: %v", k, errors.Join(all...))
 		}
 	}
-	s.t.Fatalf("release %s: %v", k, last)
 }
 
 // Crawl is the result of a crawl. For each Key it has the part of the record that does not

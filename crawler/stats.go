@@ -36,7 +36,7 @@ type Stats struct {
 	// Revisits counts the visits of Keys that were fetched before, by what they found: unchanged,
 	// changed, error, gone, redirect. nil without Options.Revisit.
 	Revisits map[string]int64
-	// Hints counts what sitemaps and feeds said of Keys that were fetched before: received, followed
+	// Hints counts the hints of sitemaps and feeds about Keys that were fetched before: received, followed
 	// (the visit came sooner), right or wrong. What the next visit found decides between right and
 	// wrong. nil without Options.Revisit.
 	Hints map[string]int64

@@ -534,6 +534,16 @@ type Metric struct {
 	Labels map[string]string
 }
 
+// Gauge returns a sample of a value that rises and falls.
+func Gauge[V int | int64 | float64](name, help string, v V) Metric {
+	return Metric{Name: name, Help: help, Kind: "gauge", Value: float64(v)}
+}
+
+// Counter returns a sample of a value that only rises.
+func Counter(name, help string, v int64) Metric {
+	return Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
+}
+
 // Counters returns one counter for each entry of counts, with its key as the value of label.
 func Counters[V int64 | uint64](name, help, label string, counts map[string]V) (out []Metric) {
 	for k, v := range counts {

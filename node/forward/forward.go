@@ -14,7 +14,6 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -85,15 +84,21 @@ type Counts struct {
 	Refused  atomic.Int64 // links refused because this peer cannot fetch them
 }
 
-// errNoAnswer is wrapped by the error of ask if the owner gave no answer.
-var errNoAnswer = errors.New("no answer")
+// noAnswer is the error of ask if the owner gave no answer: the cause.
+type noAnswer struct{ error }
+
+// Unwrap returns the cause.
+func (e noAnswer) Unwrap() error { return e.error }
+
+// unanswered reports whether err is that the owner gave no answer, and not an error of the store.
+func unanswered(err error) bool { return errors.As(err, new(noAnswer)) }
 
 // retrySoon is how long to wait before links are sent again that got an answer, but no final one.
 const retrySoon = 200 * time.Millisecond
 
 // ask gets the answers to items from this peer's own Registrar, or from another peer. It also
-// returns how long to wait before those without a final answer are sent again. The error wraps
-// errNoAnswer and its cause, or it is an error of the store.
+// returns how long to wait before those without a final answer are sent again. The error is a
+// noAnswer, or it is an error of the store.
 func (f *Forwarder) ask(ctx context.Context, owner string, items []store.Admission) ([]Verdict, time.Duration,
 	error) {
 	if owner == f.o.Self {
@@ -101,7 +106,7 @@ func (f *Forwarder) ask(ctx context.Context, owner string, items []store.Admissi
 		return vs, retrySoon, err
 	}
 	if owner == "" {
-		return nil, 0, fmt.Errorf("%w: the owner is not known", errNoAnswer)
+		return nil, 0, noAnswer{errors.New("the owner is not known")}
 	}
 	req := &wire.Forward{Links: make([]*wire.Link, len(items))}
 	for i, it := range items {
@@ -109,18 +114,17 @@ func (f *Forwarder) ask(ctx context.Context, owner string, items []store.Admissi
 	}
 	resp, err := f.o.Peers.Call(ctx, owner, &wire.Request{Body: &wire.Request_Forward{Forward: req}})
 	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %w", errNoAnswer, err)
+		return nil, 0, noAnswer{err}
 	}
 	ack := resp.GetForward()
 	if len(ack.GetAnswers()) != len(items) {
 		f.o.Logger.Warn("forward: answers do not match links", "peer", owner, "links", len(items), "answers",
 			len(ack.GetAnswers()))
-		return nil, 0, fmt.Errorf("%w: %w", errNoAnswer,
-			call.Busy("its answer does not match the question", MaxBackoff))
+		return nil, 0, noAnswer{call.Busy("its answer does not match the question", MaxBackoff)}
 	}
 	out := make([]Verdict, len(items))
 	for i, a := range ack.Answers {
-		out[i] = Verdict{Answer: a, Owner: ack.Owner}
+		out[i] = Verdict{Answer: a}
 		if i < len(ack.Reasons) {
 			out[i].Reason = ack.Reasons[i]
 		}

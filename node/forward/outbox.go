@@ -262,7 +262,7 @@ func (f *Forwarder) send(ctx context.Context, owner string, batch []store.Outbox
 		items[i].From = r.Slice
 	}
 	vs, wait, err := f.ask(ctx, owner, items)
-	if errors.Is(err, errNoAnswer) {
+	if unanswered(err) {
 		f.o.Logger.Debug("forward", "peer", owner, "links", len(batch), "err", err)
 		f.doubt(owner, batch, nil)
 		return 0, f.backoff(owner, err), nil

@@ -2,12 +2,12 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/echo-node/echo-node/dht/wire"
 	"github.com/echo-node/echo-node/node/api"
+	"github.com/echo-node/echo-node/node/call"
 	"github.com/echo-node/echo-node/partition"
 	"github.com/echo-node/echo-node/store"
 )
@@ -43,10 +43,8 @@ func (f *Forwarder) Seed(ctx context.Context, keys []partition.Key) ([]api.SeedA
 		if len(open) == 0 || time.Now().After(deadline) {
 			return out, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !call.Sleep(ctx, 250*time.Millisecond, nil) {
 			return out, nil
-		case <-time.After(250 * time.Millisecond):
 		}
 	}
 }
@@ -84,7 +82,7 @@ func (f *Forwarder) seedRound(ctx context.Context, keys []partition.Key, open []
 // error comes from the store alone.
 func (f *Forwarder) Ask(ctx context.Context, owner string, items []store.Admission) ([]Verdict, error) {
 	vs, _, err := f.ask(ctx, owner, items)
-	if !errors.Is(err, errNoAnswer) {
+	if !unanswered(err) {
 		return vs, err
 	}
 	why := "no member owns that slice yet"
@@ -135,10 +133,8 @@ func (f *Forwarder) SeedUntilDone(ctx context.Context, keys []partition.Key) err
 		keys = append(again, keys[len(batch):]...)
 		if len(again) > 0 {
 			f.o.Logger.Info("seeds wait for their owners", "seeds", len(again))
-			select {
-			case <-ctx.Done():
+			if !call.Sleep(ctx, time.Second, nil) {
 				return ctx.Err()
-			case <-time.After(time.Second):
 			}
 		}
 	}

@@ -387,33 +387,20 @@ func (k *Exchange) Metrics(now time.Time) []api.Metric {
 	k.giving.Lock()
 	g := k.giver.Stats()
 	k.giving.Unlock()
-	gauge := func(name, help string, v int) api.Metric {
-		return api.Metric{Name: name, Help: help, Kind: "gauge", Value: float64(v)}
-	}
-	counter := func(name, help string, v int64) api.Metric {
-		return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
-	}
 	out := []api.Metric{
-		gauge("echo_addresses_held", "IP addresses whose host lease this peer has.", t.Held),
-		gauge("echo_addresses_waiting", "IP addresses whose host lease sites wait for here.", t.Waiting),
-		gauge("echo_addresses_blocked",
+		api.Gauge("echo_addresses_held", "IP addresses whose host lease this peer has.", t.Held),
+		api.Gauge("echo_addresses_waiting", "IP addresses whose host lease sites wait for here.", t.Waiting),
+		api.Gauge("echo_addresses_blocked",
 			"IP addresses whose owner gives no host leases to this peer now, or is not reached.", t.Blocked),
-		gauge("echo_addresses_given", "IP addresses whose host leases this peer gives.", g.Addrs),
-		gauge("echo_addresses_queued", "Peers that wait for host leases of this peer, at each address.", g.Waiting),
-		counter("echo_host_leases_given_total", "Host leases of IP addresses given since the start.", g.Given),
-		counter("echo_host_leases_asked_total", "Requests for host leases since the start; a message has several.",
+		api.Gauge("echo_addresses_given", "IP addresses whose host leases this peer gives.", g.Addrs),
+		api.Gauge("echo_addresses_queued", "Peers that wait for host leases of this peer, at each address.", g.Waiting),
+		api.Counter("echo_host_leases_given_total", "Host leases of IP addresses given since the start.", g.Given),
+		api.Counter("echo_host_leases_asked_total", "Requests for host leases since the start; a message has several.",
 			t.Asked),
-		counter("echo_host_leases_unanswered_total",
+		api.Counter("echo_host_leases_unanswered_total",
 			"Requests for host leases that were not answered, or refused, since the start.", t.Failed),
 	}
-	over := func(limit string, v int64) {
-		out = append(out, api.Metric{Name: "echo_host_leases_over_total",
-			Help: "Host leases that a limit held back, by its name.", Kind: "counter", Value: float64(v),
-			Labels: map[string]string{"limit": limit}})
-	}
-	over("own-addresses", t.Full)
-	for limit, v := range g.Over {
-		over(limit, v)
-	}
-	return out
+	const over, help = "echo_host_leases_over_total", "Host leases that a limit held back, by its name."
+	out = append(out, api.Counters(over, help, "limit", map[string]int64{"own-addresses": t.Full})...)
+	return append(out, api.Counters(over, help, "limit", g.Over)...)
 }

@@ -11,72 +11,72 @@ import (
 func (b *Board) Metrics() []api.Metric {
 	s, crawl := b.Status(), b.Crawler.Stats()
 	out := []api.Metric{
-		gauge("echo_keys", "Keys known to this peer.", float64(s.Keys)),
-		gauge("echo_keys_pending", "Keys admitted and never fetched.", float64(s.Pending)),
-		gauge("echo_records", "Records held.", float64(s.Records)),
-		gauge("echo_fetching", "Fetches under way.", float64(s.Fetching)),
-		gauge("echo_outbox", "Links without a final answer.", float64(s.Outbox)),
-		gauge("echo_slices", "Slices this peer acts in.", float64(s.Slices)),
-		gauge("echo_slices_awaited", "Slices owned that no majority of their replicas leases to this peer.",
+		api.Gauge("echo_keys", "Keys known to this peer.", float64(s.Keys)),
+		api.Gauge("echo_keys_pending", "Keys admitted and never fetched.", float64(s.Pending)),
+		api.Gauge("echo_records", "Records held.", float64(s.Records)),
+		api.Gauge("echo_fetching", "Fetches under way.", float64(s.Fetching)),
+		api.Gauge("echo_outbox", "Links without a final answer.", float64(s.Outbox)),
+		api.Gauge("echo_slices", "Slices this peer acts in.", float64(s.Slices)),
+		api.Gauge("echo_slices_awaited", "Slices owned that no majority of their replicas leases to this peer.",
 			float64(s.SlicesAwaited)),
-		gauge("echo_slices_kept", "Slices of which a copy is kept here.", float64(s.SlicesKept)),
-		gauge("echo_slices_moving", "Slices owned that others should keep.", float64(s.SlicesMoving)),
-		gauge("echo_slices_replicating", "Slices owned of which a live replica's copy is behind.",
+		api.Gauge("echo_slices_kept", "Slices of which a copy is kept here.", float64(s.SlicesKept)),
+		api.Gauge("echo_slices_moving", "Slices owned that others should keep.", float64(s.SlicesMoving)),
+		api.Gauge("echo_slices_replicating", "Slices owned of which a live replica's copy is behind.",
 			float64(s.SlicesReplicating)),
-		gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.",
+		api.Gauge("echo_newcomers_waiting", "Live members, never seen before, that do not count for ownership yet.",
 			float64(b.Placement.NewcomersWaiting())),
-		gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
-		gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
-		gauge("echo_fingerprints", "Records and posts in this peer's index that can meet copies.", float64(s.Fingerprints)),
-		gauge("echo_media_files", "Files of accounts held.", float64(s.Media)),
-		gauge("echo_media_bytes", "Size of the files of accounts held, each URL counted.", float64(s.MediaBytes)),
-		gauge("echo_disk_bytes", "What the data directory takes on the disk.", float64(s.DiskBytes)),
-		counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
-		counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
-		counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
-		counter("echo_domain_deferred_total",
+		api.Gauge("echo_peers", "Live members of the swarm.", float64(s.Peers)),
+		api.Gauge("echo_index_lag", "Changes, and owned slices, not yet searchable.", float64(s.IndexLag)),
+		api.Gauge("echo_fingerprints", "Records and posts in this peer's index that can meet copies.", float64(s.Fingerprints)),
+		api.Gauge("echo_media_files", "Files of accounts held.", float64(s.Media)),
+		api.Gauge("echo_media_bytes", "Size of the files of accounts held, each URL counted.", float64(s.MediaBytes)),
+		api.Gauge("echo_disk_bytes", "What the data directory takes on the disk.", float64(s.DiskBytes)),
+		api.Counter("echo_fetched_total", "Fetches that ended in a record.", s.Fetched),
+		api.Counter("echo_requests_total", "HTTP requests made by the crawler since the start.", s.Requests),
+		api.Counter("echo_fetch_failures_total", "Fetches that failed since the start.", s.Failed),
+		api.Counter("echo_domain_deferred_total",
 			"Requests that waited for the pace of their registrable domain since the start.", crawl.Deferred),
-		counter("echo_stuck_tasks_total", "Fetches that made no progress and were cancelled since the start.",
+		api.Counter("echo_stuck_tasks_total", "Fetches that made no progress and were cancelled since the start.",
 			crawl.Stuck),
-		gauge("echo_abandoned_tasks", "Fetches that were cancelled and do not end.", float64(crawl.Abandoned)),
-		counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
-		counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
-		counter("echo_rows_refused_total", "Messages of rows refused since the start.",
+		api.Gauge("echo_abandoned_tasks", "Fetches that were cancelled and do not end.", float64(crawl.Abandoned)),
+		api.Counter("echo_links_out_total", "Links handed out with a final answer since the start.", s.LinksOut),
+		api.Counter("echo_links_in_total", "Links of other peers finally answered since the start.", s.LinksIn),
+		api.Counter("echo_rows_refused_total", "Messages of rows refused since the start.",
 			b.Replicated.RefusedRows.Load()),
-		counter("echo_rows_left_total",
+		api.Counter("echo_rows_left_total",
 			"Rows left that a member brought which does not keep their slice, since the start.",
 			b.Replicated.RowsLeft.Load()),
-		counter("echo_rows_ahead_total",
+		api.Counter("echo_rows_ahead_total",
 			"Rows left as they say that they were fetched in the future, since the start: a clock is wrong.",
 			b.Clock.rows.Load()),
-		gauge("echo_trash_bytes", "Size of the dropped copies of slices in the trash.",
+		api.Gauge("echo_trash_bytes", "Size of the dropped copies of slices in the trash.",
 			float64(s.Trash.Bytes)),
-		gauge("echo_trash_slices", "Dropped copies of slices in the trash.", float64(s.Trash.Slices)),
-		counter("echo_trash_full_total",
+		api.Gauge("echo_trash_slices", "Dropped copies of slices in the trash.", float64(s.Trash.Slices)),
+		api.Counter("echo_trash_full_total",
 			"Copies of slices dropped without a copy in the trash since the start: they are too large for it, or it is off.", b.Replicated.TrashFull.Load()),
-		counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.",
+		api.Counter("echo_repaired_buckets_total", "Buckets of slices in which two copies differed since the start.",
 			b.Replicated.Repaired.Load()),
-		counter("echo_agreement_strangers_total",
+		api.Counter("echo_agreement_strangers_total",
 			"Replica sets that hosts without membership sent since the start. They are ignored.",
 			b.Replicated.ReportsIgnored.Load()),
-		counter("echo_agreement_hearsay_total",
+		api.Counter("echo_agreement_hearsay_total",
 			"Replica sets taken since the start from the peers that they name, as the replicas before are gone.",
 			b.Replicated.ReportsConfirmed.Load()),
-		counter("echo_agreement_aside_total",
+		api.Counter("echo_agreement_aside_total",
 			"Stored replica sets of slices that were impossible and are put aside, at this start.",
 			b.Replicated.ReplicaSetsAside.Load()),
-		counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.",
+		api.Counter("echo_part_restarts_total", "Parts of this peer that panicked and were begun again since the start.",
 			b.Counts.Restarts.Load()),
-		counter("echo_copies_cut_total",
+		api.Counter("echo_copies_cut_total",
 			"Questions for the copies of a text that met a limit since the start: there may be more.",
 			b.Search.CopiesCut()),
-		counter("echo_links_refused_total", "Links refused at this peer's gate since the start.",
+		api.Counter("echo_links_refused_total", "Links refused at this peer's gate since the start.",
 			b.Links.Refused.Load()),
 	}
 	if b.Backups {
-		out = append(out, gauge("echo_backup_timestamp_seconds",
+		out = append(out, api.Gauge("echo_backup_timestamp_seconds",
 			"When the newest backup was made, Unix time; 0 = there is none.", float64(b.Counts.LastBackup.Load())),
-			counter("echo_backup_failures_total", "Scheduled backups that failed since the start.",
+			api.Counter("echo_backup_failures_total", "Scheduled backups that failed since the start.",
 				b.Counts.FailedBackups.Load()))
 	}
 	out = append(out, judgeMetrics(s.Quarantined, crawl)...)
@@ -103,7 +103,8 @@ func (b *Board) overlayMetrics() (out []api.Metric) {
 	by("echo_overlay_refused_total", "What other peers sent that was refused, by reason.", "reason", refused)
 	by("echo_overlay_no_place_total", "Streams and connections of other peers without a place, by pool and limit.",
 		"reason", s.NoPlace)
-	by("echo_overlay_not_dialled_total", "Announced addresses that were not dialled, by reason.", "reason", s.NotDialled)
+	by("echo_overlay_not_dialled_total", "Announced addresses that were not dialled, by reason.", "reason",
+		s.NotDialled)
 	by("echo_death_claims_total",
 		"Claims that a live member is dead, by the peer that sent them; honest peers pass some on.", "peer",
 		s.Member.DeathClaims)
@@ -114,18 +115,11 @@ func (b *Board) overlayMetrics() (out []api.Metric) {
 // labelledMetrics returns samples with a label: a reason, outcome, verdict, language, hint or
 // limit.
 func labelledMetrics(s api.Status) (out []api.Metric) {
-	for why, k := range s.Stops {
-		out = append(out, api.Metric{Name: "echo_stops_total", Help: "Keys that ended without a record, by reason.",
-			Kind: "counter", Value: float64(k), Labels: map[string]string{"reason": why}})
-	}
-	out = append(out, api.Metric{Name: "echo_dead_share",
-		Help: "Share of the records whose page was gone or did not answer at its last visit.", Kind: "gauge",
-		Value: s.Dead})
-	for outcome, k := range s.Revisits {
-		out = append(out, api.Metric{Name: "echo_revisits_total",
-			Help: "Visits of what had been fetched before, since the start, by what they found.", Kind: "counter",
-			Value: float64(k), Labels: map[string]string{"outcome": outcome}})
-	}
+	out = append(api.Counters("echo_stops_total", "Keys that ended without a record, by reason.", "reason", s.Stops),
+		api.Gauge("echo_dead_share", "Share of the records whose page was gone or did not answer at its last visit.",
+			s.Dead))
+	out = append(out, api.Counters("echo_revisits_total",
+		"Visits of what had been fetched before, since the start, by what they found.", "outcome", s.Revisits)...)
 	for verdict, k := range s.Verdicts {
 		out = append(out, api.Metric{Name: "echo_verdicts",
 			Help: "Accounts of the slices owned here by whether they belong to the community.", Kind: "gauge",
@@ -136,9 +130,8 @@ func labelledMetrics(s api.Status) (out []api.Metric) {
 			Help: "Records and posts in this peer's index by language; the most frequent ones.", Kind: "gauge",
 			Value: float64(s.Languages[l]), Labels: map[string]string{"lang": l}})
 	}
-	for what, k := range s.Hints {
-		out = append(out, api.Metric{Name: "echo_hints_total", Help: "Hints of sitemaps and feeds that a page changed after its fetch, since the start: received, followed, and right or wrong by the next visit.", Kind: "counter", Value: float64(k), Labels: map[string]string{"what": what}})
-	}
+	out = append(out, api.Counters("echo_hints_total", "Hints of sitemaps and feeds that a page changed after its fetch, "+
+		"since the start: received, followed, and right or wrong by the next visit.", "what", s.Hints)...)
 	for _, l := range s.Limits {
 		out = append(out, api.Metric{Name: "echo_limit", Help: "1 while that limit of the volunteer holds.",
 			Kind: "gauge", Value: 1, Labels: map[string]string{"limit": l}})
@@ -146,29 +139,23 @@ func labelledMetrics(s api.Status) (out []api.Metric) {
 	return out
 }
 
-func gauge(name, help string, v float64) api.Metric {
-	return api.Metric{Name: name, Help: help, Kind: "gauge", Value: v}
-}
-
-func counter(name, help string, v int64) api.Metric {
-	return api.Metric{Name: name, Help: help, Kind: "counter", Value: float64(v)}
-}
-
 // judgeMetrics returns samples about the judging of pages: its memory, and pages on which a process
 // died.
 func judgeMetrics(quarantined int64, crawl crawler.Stats) []api.Metric {
 	return []api.Metric{
-		gauge("echo_keys_quarantined",
+		api.Gauge("echo_keys_quarantined",
 			"Keys of the slices owned that are left alone, because processes died while they judged them.",
 			float64(quarantined)),
-		counter("echo_quarantined_total", "Keys put into quarantine by this peer since the start.", crawl.Quarantined),
-		counter("echo_suspects_total", "Fetches of Keys that were under way when a process died, since the start.",
+		api.Counter("echo_quarantined_total", "Keys put into quarantine by this peer since the start.", crawl.Quarantined),
+		api.Counter("echo_suspects_total", "Fetches of Keys that were under way when a process died, since the start.",
 			crawl.Suspects),
-		gauge("echo_judge_memory_limit_bytes", "Most memory that pages may take while they are read and judged.",
+		api.Gauge("echo_judge_memory_limit_bytes", "Most memory that pages may take while they are read and judged.",
 			float64(crawl.Memory.Limit)),
-		gauge("echo_judge_memory_bytes", "Memory held for pages that are read and judged.", float64(crawl.Memory.Held)),
-		counter("echo_judge_memory_waits_total", "Pages that waited for memory since the start.", crawl.Memory.Waits),
-		counter("echo_judge_memory_over_total",
+		api.Gauge("echo_judge_memory_bytes", "Memory held for pages that are read and judged.",
+			float64(crawl.Memory.Held)),
+		api.Counter("echo_judge_memory_waits_total", "Pages that waited for memory since the start.",
+			crawl.Memory.Waits),
+		api.Counter("echo_judge_memory_over_total",
 			"Pages that may take more memory than there is, and waited for all of it, since the start.",
 			crawl.Memory.Over),
 	}

@@ -102,8 +102,8 @@ type Outage struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// LookedUp is what a look-up said of an account before its posts were last read. While look-ups return
-// the same, nothing was posted or deleted.
+// LookedUp has the values of the look-up before the posts of the account were last read. While
+// look-ups return the same values, nothing was posted or deleted.
 type LookedUp struct {
 	At    time.Time `json:"at,omitzero"` // time of that reading; zero = never complete
 	Posts int64     `json:"posts,omitempty"`
